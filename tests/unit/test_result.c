@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "models/params.h"
 #include "models/schema.h"
 #include "sim/engine/budget.h"
 #include "sim/engine/result.h"
@@ -57,6 +58,31 @@ static void the_work_is_the_same(void **state)
     double flops = result.timing.flops;
     run(apart, 1);
     assert_true(result.timing.flops > 0.999 * flops && result.timing.flops < 1.001 * flops);
+}
+
+/* What a token needs, by hand: its products, and whole squares of scores of both kinds' widths. */
+static double flops_by_hand(double width)
+{
+    struct hb_params params;
+    hb_params_count(&spec, &params);
+    return 6 * (double)(params.active - params.embedding) + 6 * 32 * 32 * width * 8192;
+}
+
+static void mfu_counts_whole_squares(void **state)
+{
+    (void)state;
+    static const char *const mla[] = {"model.blocks[0].attention.kind=mla",
+                                      "model.blocks[0].attention.kv_lora_rank=512",
+                                      "model.blocks[0].attention.qk_nope_head_dim=128",
+                                      "model.blocks[0].attention.qk_rope_head_dim=64",
+                                      "model.blocks[0].attention.v_head_dim=96",
+                                      "model.blocks[0].attention.head_dim=192",
+                                      "model.blocks[0].attention.kv_heads=32"};
+    run(NULL, 0);
+    double plain = result.mfu * result.step_seconds / flops_by_hand(128 + 128);
+    run(mla, 7);
+    double latent = result.mfu * result.step_seconds / flops_by_hand(128 + 64 + 96);
+    assert_true(fabs(latent / plain - 1) < 1e-9);
 }
 
 static struct hb_budget budget_of(const struct hb_spec *of)
@@ -292,6 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_budget_has_three_sources),
         TEST(the_work_is_the_same),
+        TEST(mfu_counts_whole_squares),
         TEST(the_budget_is_without_what_stands_beside),
         TEST(a_runtime_gives_a_share),
         TEST(a_host_is_shared),
