@@ -54,7 +54,7 @@ static bool gathers_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     if (is_by_dimension(lo))
         return l->dim[kept_dim(l)].ways > 1;
-    return hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+    return l->gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
 }
 
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
