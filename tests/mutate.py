@@ -12,7 +12,7 @@ where it was, and after a change the record that moved is asked first. --errors:
 errors before and after in percentage points: what costs nothing to delete is below its line. TEXT:
 only conditions whose line `file:line function [condition]` holds it; --sample: so many of them;
 --every: over one record of so many, which finds what moves soon: the next run over all begins with
-that. Needs clang; an hour the first time, no part of `make test`.
+that. Needs clang; ten minutes of processor time, no part of `make test`.
 """
 
 import argparse

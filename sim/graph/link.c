@@ -23,7 +23,6 @@ struct cluster {
     uint32_t first_op, end; /* a run of ops, loops among them */
     uint32_t first_dep;     /* clusters that it stands behind */
     uint32_t rank;
-    bool beside; /* the layers' backward loop is what comes next */
     bool placed;
 };
 
@@ -275,20 +274,6 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     }
 }
 
-/* Of which clusters the layers' backward loop is what comes next. */
-static void find_beside(struct row *r)
-{
-    struct cluster **sorted = sort_ranks(r);
-    uint32_t next = r->count; /* the first of a higher rank */
-    for (uint32_t k = r->count; k-- > 0;) {
-        if (k + 1 < r->count && sorted[k]->rank < sorted[k + 1]->rank)
-            next = k + 1;
-        const struct cluster *n =
-            next < r->count && sorted[next]->rank != HB_NONE ? sorted[next] : NULL;
-        sorted[k]->beside = n && n->loop && !n->name && n->phase == HB_PHASE_BACKWARD;
-    }
-}
-
 /* The first of the row's clusters like this one, in alike; the row's count where there is none. */
 static uint32_t find_alike(const struct row *r, const struct cluster *c)
 {
@@ -303,8 +288,7 @@ static uint32_t find_alike(const struct row *r, const struct cluster *c)
     return low < r->count && compare_alike(r->alike[low], c) == 0 ? low : r->count;
 }
 
-/* What the other has not so often comes with the first of its like, or, where that is beside its
- * loop, beside its own. */
+/* What the other has not so often comes with the first of its like. */
 static void take_rank(struct cluster *c, const struct row *from)
 {
     uint32_t first = find_alike(from, c), nth = first + c->nth;
@@ -314,7 +298,7 @@ static void take_rank(struct cluster *c, const struct row *from)
     bool has = nth < from->count && compare_alike(from->alike[nth], c) == 0;
     if (has && from->alike[nth]->rank != HB_NONE)
         c->rank = from->alike[nth]->rank;
-    else if (c->nth > 0 && f->rank != HB_NONE && !c->name && (c->loop || !f->beside))
+    else if (c->nth > 0 && f->rank != HB_NONE && !c->name)
         c->rank = f->rank;
 }
 
@@ -514,7 +498,6 @@ static struct hb_link_rows *make_rows(struct hb_link *l, int class, const uint32
         if (!r->there[i])
             continue;
         rank_clusters(&r->list[i], &l->graphs[class], order);
-        find_beside(&r->list[i]);
     }
     return r;
 }

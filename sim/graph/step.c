@@ -595,8 +595,6 @@ static void hand_out(struct maker *m, uint32_t root, uint32_t from)
     hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, from);
     for (uint32_t v = 0; v < tuple->value_count; v++)
         hb_graph_add_ref(m->g, HB_GRAPH_USES, tuple->first_value + v);
-    if (m->g->values[m->value[root]].op != from)
-        hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[root]);
     hb_graph_touch(m->g, m->value[root], HB_GRAPH_OP, at);
     m->holder[root] = at;
 }
