@@ -56,7 +56,7 @@ enum hb_dispatch {
     HB_DISPATCH_ALLGATHER,
     HB_DISPATCH_DENSE
 };
-enum hb_moe_kernel { HB_MOE_GMM, HB_MOE_TOKAMAX, HB_MOE_RAGGED_DOT };
+enum hb_moe_kernel { HB_MOE_GMM, HB_MOE_TOKAMAX, HB_MOE_RAGGED_DOT, HB_MOE_TE };
 enum hb_act_dtype { HB_ACT_COMPUTE, HB_ACT_F32, HB_ACT_BF16 };
 enum hb_grads { HB_GRADS_PARAMS, HB_GRADS_F32, HB_GRADS_BF16 };
 enum hb_fp8 {

@@ -88,7 +88,6 @@ static const char *const quiet[] = {"log_*",
                                     "no_position_embedding",
                                     "moe_aux_loss_coeff",
                                     "moe_router_load_balancing_type",
-                                    "moe_grouped_gemm",
                                     "moe_z_loss_coeff",
                                     "moe_router_score_function",
                                     "moe_router_topk_scaling_factor",
@@ -132,7 +131,6 @@ static const char *const quiet[] = {"log_*",
                                     "seq_length",
                                     "nccl_*",
                                     "use_tp_pp_dp_mapping",
-                                    "tp_comm_*",
                                     "enable_*_logging",
                                     "moe_router_dtype",
                                     "moe_router_fusion",
@@ -141,7 +139,6 @@ static const char *const quiet[] = {"log_*",
                                     "average_in_collective",
                                     "align_param_gather",
                                     "bucket_*",
-                                    "num_distributed_*",
                                     "attention_softmax*",
                                     "accumulate_allreduce_*",
                                     "external_cuda_graph",
@@ -334,8 +331,15 @@ static void put_mesh(struct hb_foreign *f, const struct hb_node *c, const struct
     bool split = hb_take_bool(f, c, "use_distributed_optimizer", false);
     /* experts lie over tensor ranks too where expert-tensor-parallel-size leaves them room */
     int64_t etp = hb_take_int(f, c, "expert_tensor_parallel_size", run->tensor);
+    bool experts = hb_take_int(f, c, "num_experts|num_moe_experts", 0) > 0;
     int64_t ways = hb_mul_sat(run->expert, etp > 0 ? etp : 1);
-    int64_t expert = ways > run->tensor ? ways / run->tensor : 1;
+    int64_t expert = experts && ways > run->tensor ? ways / run->tensor : 1;
+    int64_t instances = hb_take_int(f, c, "num_distributed_optimizer_instances", 1);
+    if (instances > 1)
+        hb_missing(f,
+                   "num_distributed_optimizer_instances %" PRId64
+                   ": states are split over all data ranks",
+                   instances);
     int64_t rest = run->ranks % expert ? run->ranks : run->ranks / expert;
     if (run->ranks % expert)
         hb_error(f->diag, c->loc,
@@ -360,7 +364,7 @@ static void put_mesh(struct hb_foreign *f, const struct hb_node *c, const struct
                 hb_take_bool(f, c, "sequence_parallel", false) && run->tensor > 1);
     if (run->context > 1)
         hb_put_bool(f, "sharding.states_over_sequence", split || whole);
-    if (etp > 0 && etp != run->tensor)
+    if (experts && etp > 0 && etp != run->tensor)
         hb_put_int(f, "sharding.expert_tensor", etp);
 }
 
@@ -534,6 +538,21 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
         hb_put_words(f, "optimizer.moments", both, 2);
 }
 
+enum { MOST_MODULES = 16 };
+
+/* Of "[mlp moe_act]", as its functional tests write lists. */
+static int cut_words(struct hb_arena *arena, const char *text, const char **words)
+{
+    static const char between[] = "[], ";
+    int count = 0;
+    for (text += strspn(text, between); *text && count < MOST_MODULES;) {
+        size_t length = strcspn(text, between);
+        words[count++] = hb_arena_printf(arena, "%.*s", (int)length, text);
+        text += length + strspn(text + length, between);
+    }
+    return count;
+}
+
 static void put_remat(struct hb_foreign *f, const struct hb_node *c)
 {
     static const char *const core[] = {"core_attn"};
@@ -542,7 +561,7 @@ static void put_remat(struct hb_foreign *f, const struct hb_node *c)
     const char *method = hb_take_text(f, c, "recompute_method", "uniform");
     int64_t every = hb_take_int(f, c, "recompute_num_layers", 1);
     const struct hb_node *modules = hb_take(f, c, "recompute_modules");
-    const char *words[16] = {0};
+    const char *words[MOST_MODULES] = {0};
     int count = 0;
     hb_put(f, "remat.policy", hb_str_same(grain, "full") ? "full" : "none");
     if (hb_str_same(grain, "full") && (!hb_str_same(method, "uniform") || every != 1))
@@ -551,8 +570,9 @@ static void put_remat(struct hb_foreign *f, const struct hb_node *c)
     if (!hb_str_same(grain, "selective"))
         return;
     if (modules && modules->kind == HB_NODE_SCALAR)
-        words[count++] = modules->text;
-    for (const struct hb_node *n = modules ? modules->first : NULL; n && count < 16; n = n->next)
+        count = cut_words(f->arena, modules->text, words);
+    for (const struct hb_node *n = modules ? modules->first : NULL; n && count < MOST_MODULES;
+         n = n->next)
         words[count++] = n->kind == HB_NODE_SCALAR ? n->text : "";
     hb_put_words(f, "remat.modules", count ? words : core, count ? count : 1);
 }
@@ -562,7 +582,9 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
     const char *backend = hb_take_text(f, c, "attention_backend", "auto");
     const char *impl = hb_take_text(f, c, "transformer_impl", "transformer_engine");
     bool flash = hb_take_bool(f, c, "use_flash_attn", false);
-    bool naive = hb_str_same(backend, "unfused") || hb_str_same(backend, "local") ||
+    bool off = hb_str_same(hb_take_text(f, c, "NVTE_FLASH_ATTN", ""), "0") &&
+               hb_str_same(hb_take_text(f, c, "NVTE_FUSED_ATTN", ""), "0");
+    bool naive = hb_str_same(backend, "unfused") || hb_str_same(backend, "local") || off ||
                  (hb_str_same(impl, "local") && !flash);
     if (naive) {
         hb_put_in_blocks(f, "attention", "kernel", "naive");
@@ -571,6 +593,8 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
     const char *dispatch = hb_take_text(f, c, "moe_token_dispatcher_type", "allgather");
     hb_put_in_blocks(f, "moe", "dispatch",
                      hb_str_same(dispatch, "allgather") ? "allgather" : "ragged");
+    if (hb_take_bool(f, c, "moe_grouped_gemm", false))
+        hb_put_in_blocks(f, "moe", "kernel", "te");
     const char *router = hb_take_text(f, c, "moe_router_dtype", "");
     hb_put_in_blocks(f, "moe", "router_dtype", strstr(router, "32") ? "f32" : type);
     double capacity = hb_take_real(f, c, "moe_expert_capacity_factor", 0);
@@ -591,12 +615,25 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
                     hb_take_bool(f, c, "gradient_accumulation_fusion", true));
 }
 
+/* Variables of a functional test's environment that say something about memory. */
+static void take_env(struct hb_foreign *f, const struct hb_node *env, struct hb_node *flat)
+{
+    static const char *const names[] = {"NVTE_FLASH_ATTN", "NVTE_FUSED_ATTN",
+                                        "PYTORCH_CUDA_ALLOC_CONF", NULL};
+    for (int i = 0; names[i] && env && env->kind == HB_NODE_MAP; i++) {
+        const struct hb_node *n = hb_node_find(env, names[i]);
+        if (n && !hb_node_find(flat, names[i]))
+            hb_node_put(flat, names[i], n->key_loc, hb_node_copy(f->arena, n));
+    }
+}
+
 bool hb_import_megatron(struct hb_foreign *f, const struct hb_node *root)
 {
     struct hb_node *c = hb_node_new(f->arena, HB_NODE_MAP, root->loc);
     if (f->said)
         flatten(f, f->said, c);
     flatten(f, args_of(root), c);
+    take_env(f, hb_node_find(root, "ENV_VARS"), c);
     return hb_import_megatron_flat(f, c, "Megatron's arguments");
 }
 
@@ -619,6 +656,8 @@ bool hb_import_megatron_flat(struct hb_foreign *f, const struct hb_node *c, cons
     hb_put(f, "compiler", "torch");
     hb_put(f, "runtime.framework", "megatron");
     put_kernels(f, c, type);
+    if (strstr(hb_take_text(f, c, "PYTORCH_CUDA_ALLOC_CONF", ""), "expandable_segments:True"))
+        hb_put_bool(f, "runtime.expandable_segments", true);
     hb_tell_rest(f, c, "", quiet);
     return !f->diag->errors;
 }

@@ -236,10 +236,11 @@ static int64_t workspace_mib(const struct hb_mcore *e)
 {
     bool old = hb_str_starts(e->spec->hardware.device, "nvidia-a100");
     int64_t mib = old ? OLD_WORKSPACE_MIB : WORKSPACE_MIB;
-    for (int i = 0; i < e->spec->model.block_count; i++)
-        if (e->spec->model.blocks[i].moe.experts &&
-            e->spec->model.blocks[i].moe.dispatch == HB_DISPATCH_RAGGED)
+    for (int i = 0; i < e->spec->model.block_count; i++) {
+        const struct hb_moe *m = &e->spec->model.blocks[i].moe;
+        if (m->experts && (m->dispatch == HB_DISPATCH_RAGGED || m->kernel == HB_MOE_TE))
             return mib + GROUPED_MIB;
+    }
     return mib;
 }
 

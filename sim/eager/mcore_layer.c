@@ -271,6 +271,11 @@ static uint32_t project(struct hb_mcore *e, const struct hb_attention *a, uint32
     uint32_t mixed = hb_mcore_op(
         e, (struct hb_mcore_op){"q, k and v in one", x, tokens, 2 * hb_mcore_split(e, width),
                                 e->d * hb_mcore_split(e, width), true, true, true});
+    if (a->qk_norm != HB_QKN_NONE) /* norms of views keep the whole, and v is one of them */
+        return hb_mcore_op(
+            e, (struct hb_mcore_op){"q and k, normed", mixed, tokens,
+                                    2 * hb_mcore_split(e, (a->heads + a->kv_heads) * a->head_dim),
+                                    0, true, true, false});
     return hb_mcore_op(e,
                        (struct hb_mcore_op){"q, k and v", mixed, tokens,
                                             2 * hb_mcore_split(e, width), 0, false, true, false});

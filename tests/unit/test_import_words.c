@@ -130,6 +130,13 @@ static const struct row {
      NULL},
     {MEGATRON "recompute_granularity: selective\nrecompute_modules: [mlp, layernorm]\n",
      "remat.modules[1]=layernorm", NULL},
+    {MEGATRON "recompute_granularity: selective\nrecompute_modules: \"[mlp moe_act]\"\n",
+     "remat.modules[1]=moe_act", NULL},
+    {MEGATRON "num_experts: 4\nmoe_grouped_gemm: true\n", "model.blocks[0].moe.kernel=te", NULL},
+    {MEGATRON "expert_tensor_parallel_size: 16\n", "mesh.expert=1", NULL},
+    {MEGATRON "num_distributed_optimizer_instances: 2\n", "mesh.data=8",
+     "num_distributed_optimizer_instances 2: states are split over all data ranks"},
+    {MEGATRON "tp_comm_overlap: true\n", "mesh.data=8", "tp_comm_overlap: 'true'"},
     {MEGATRON "recompute_activations: true\n", "remat.modules[0]=core_attn", NULL},
     {MEGATRON "step_batch_size_schedule: '0:8 100B:16'\n", "batch.global=8", NULL},
     {"num_layers: 8\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 1000\nseq_length: "

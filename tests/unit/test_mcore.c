@@ -109,13 +109,16 @@ static void fused_accumulation_keeps_stand_ins(void **state)
     assert_near(with - without, 2 * shapes);
 }
 
-/* The head's logits in two bytes and four; fused in two and two. */
+/* The head's logits in two bytes and four; compiled with the exponentials in four beside them;
+ * fused in two and two. */
 static void logits_of_each_kernel(void **state)
 {
     (void)state;
     const int64_t once = (int64_t)8 * SEQ * WORDS;
     struct hb_memory m = run_keys(eight);
     assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 6 * once);
+    m = run_keys("mesh: {data: 8}\nremat: {policy: none}\nloss: {kernel: jit}\n");
+    assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 10 * once);
     m = run_keys("mesh: {data: 8}\nremat: {policy: none}\nloss: {kernel: fused}\n");
     assert_int_equal(m.category_bytes[HB_CAT_LOGITS], 4 * once);
 }
@@ -131,6 +134,14 @@ static void what_a_layer_keeps(void **state)
     assert_true(llabs(saved - wanted) <= wanted / 200);
     saved = run_keys("mesh: {data: 8}\nremat: {policy: full}\n").category_bytes[HB_CAT_SAVED];
     assert_int_equal(saved, tokens * (LAYERS * 2 * D + 4 * D));
+    /* Norms of q and k keep the product's output whole, where v stays. */
+    struct hb_spec spec = read_spec(eight);
+    struct hb_block block = spec.model.blocks[0];
+    block.attention.qk_norm = HB_QKN_LEARNED;
+    spec.model.blocks = &block;
+    saved = run_spec(&spec).category_bytes[HB_CAT_SAVED];
+    wanted = tokens * (LAYERS * (layer + 2 * 1280) + 4 * D);
+    assert_true(llabs(saved - wanted) <= wanted / 200);
 }
 
 /* Of 1F1B: as many microbatches as ranks from here to the end, no more than there are. */
