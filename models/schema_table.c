@@ -613,9 +613,10 @@ static const struct hb_key runtime_keys[] = {
         "torch, ZeRO-3: elements of a device's part that are updated at a time (sub_group_size)"),
     BYTES("max_split_size", SPEC(runtime.max_split_bytes), "0",
           "larger blocks are not split (PyTorch: above 20 MiB); 0: all are"),
-    BYTES("blas_workspace", SPEC(runtime.blas_workspace), "0",
-          "torch: bytes of the workspace that the products of either pass take from the allocator: "
-          "32MiB on H100, 8320KiB on A100; 0: it is left out"),
+    BYTES(
+        "blas_workspace", SPEC(runtime.blas_workspace), "0",
+        "torch: bytes of the workspace that the products of either pass take from the allocator: "
+        "32MiB on H100, 8320KiB on A100; 0: it is left out (with Megatron: as the device has it)"),
     REAL("memory_fraction", SPEC(runtime.memory_fraction), 0, 1, "0",
          "share of the device that programs get, as XLA_PYTHON_CLIENT_MEM_FRACTION; 0: the "
          "runtime's own (0.75 for xla-gpu, else 1)"),

@@ -476,8 +476,6 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
         {s->runtime.fsdp1, "runtime.fsdp1", "is not megatron's; use false"},
         {s->runtime.async_tp, "runtime.async_tp", "is torchtitan's; use false"},
-        {s->runtime.blas_workspace > 0, "runtime.blas_workspace",
-         "Megatron's is among what it keeps between steps; use 0"},
         {s->optimizer.offload != HB_PLACE_NONE, "optimizer.offload",
          "not simulated with megatron yet; use none"},
         {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",

@@ -619,7 +619,7 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
 static void take_env(struct hb_foreign *f, const struct hb_node *env, struct hb_node *flat)
 {
     static const char *const names[] = {"NVTE_FLASH_ATTN", "NVTE_FUSED_ATTN",
-                                        "PYTORCH_CUDA_ALLOC_CONF", NULL};
+                                        "PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG", NULL};
     for (int i = 0; names[i] && env && env->kind == HB_NODE_MAP; i++) {
         const struct hb_node *n = hb_node_find(env, names[i]);
         if (n && !hb_node_find(flat, names[i]))
@@ -635,6 +635,19 @@ bool hb_import_megatron(struct hb_foreign *f, const struct hb_node *root)
     flatten(f, args_of(root), c);
     take_env(f, hb_node_find(root, "ENV_VARS"), c);
     return hb_import_megatron_flat(f, c, "Megatron's arguments");
+}
+
+/* ":4096:2:16:8" is 2 of 4096 KiB and 8 of 16. */
+static void put_workspace(struct hb_foreign *f, const char *text)
+{
+    int64_t kib = 0;
+    for (char *end; *text == ':'; text = end) {
+        int64_t each = strtol(text + 1, &end, 10),
+                count = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+        kib = hb_add_sat(kib, hb_mul_sat(each, count));
+    }
+    if (kib > 0)
+        hb_put(f, "runtime.blas_workspace", hb_arena_printf(f->arena, "%" PRId64 "KiB", kib));
 }
 
 bool hb_import_megatron_flat(struct hb_foreign *f, const struct hb_node *c, const char *what)
@@ -656,6 +669,7 @@ bool hb_import_megatron_flat(struct hb_foreign *f, const struct hb_node *c, cons
     hb_put(f, "compiler", "torch");
     hb_put(f, "runtime.framework", "megatron");
     put_kernels(f, c, type);
+    put_workspace(f, hb_take_text(f, c, "CUBLAS_WORKSPACE_CONFIG", ""));
     if (strstr(hb_take_text(f, c, "PYTORCH_CUDA_ALLOC_CONF", ""), "expandable_segments:True"))
         hb_put_bool(f, "runtime.expandable_segments", true);
     hb_tell_rest(f, c, "", quiet);

@@ -10,10 +10,19 @@
 #include "sim/eager/mcore_parts.h"
 #include "sim/eager/short.h"
 
-/* Seen between steps in Megatron's CI on sm90 and later: cuBLAS and Transformer Engine workspaces
- * (32 + 32 MiB), batch and masks; older devices have smaller ones; grouped products four more.
- * Fitted on those records; the local specification, which no key tells, has 32 MiB more. */
-enum { WORKSPACE_MIB = 105, OLD_WORKSPACE_MIB = 24, GROUPED_MIB = 128 };
+/* Between steps there are a workspace of cuBLAS for either pass, whose thread has a handle of its
+ * own (32 MiB from sm90 on, 8320 KiB before; ATen/cuda/CublasHandlePool.cpp), one of Transformer
+ * Engine (32 and 4 MiB) and four more where products are grouped (pytorch/cpp_extensions/gemm.py),
+ * as Megatron's CI shows: on A100 28 and 81 MiB with 8320 KiB and 32 MiB each, 16 more with groups;
+ * on H100 104, 128 more. The rest, batch and masks, is fitted there; the local specification, which
+ * no key tells, has 32 MiB more. */
+enum {
+    NEW_KIB = 32 << 10,
+    OLD_BLAS_KIB = 8320,
+    OLD_ENGINE_KIB = 4 << 10,
+    GROUPS = 4,
+    REST_KIB = 9 << 10
+};
 
 /* What a pass over one microbatch left for its backward pass. */
 struct hb_mcore_alive {
@@ -232,16 +241,23 @@ static void keep_dummies(struct hb_mcore *e)
     }
 }
 
-static int64_t workspace_mib(const struct hb_mcore *e)
+static bool has_groups(const struct hb_model *model)
 {
-    bool old = hb_str_starts(e->spec->hardware.device, "nvidia-a100");
-    int64_t mib = old ? OLD_WORKSPACE_MIB : WORKSPACE_MIB;
-    for (int i = 0; i < e->spec->model.block_count; i++) {
-        const struct hb_moe *m = &e->spec->model.blocks[i].moe;
+    for (int i = 0; i < model->block_count; i++) {
+        const struct hb_moe *m = &model->blocks[i].moe;
         if (m->experts && (m->dispatch == HB_DISPATCH_RAGGED || m->kernel == HB_MOE_TE))
-            return mib + GROUPED_MIB;
+            return true;
     }
-    return mib;
+    return false;
+}
+
+static int64_t workspace_bytes(const struct hb_spec *s)
+{
+    bool old = hb_str_starts(s->hardware.device, "nvidia-a100");
+    int64_t engine = old ? OLD_ENGINE_KIB : NEW_KIB, own = s->runtime.blas_workspace;
+    int64_t blas = own ? own : (int64_t)(old ? OLD_BLAS_KIB : NEW_KIB) << 10;
+    int64_t engines = has_groups(&s->model) ? 1 + GROUPS : 1;
+    return hb_add_sat(hb_mul_sat(blas, 2), (engines * engine + REST_KIB) << 10);
 }
 
 /* With fp8 each product's weight is there by row, once for all microbatches, unless it is stored
@@ -272,7 +288,7 @@ static void keep_static(struct hb_mcore *e)
     keep(e, "gradient buffer", hb_mul_sat(part, grad_width(e->spec)), HB_CAT_GRADIENTS);
     if (e->spec->precision.master)
         keep(e, "master parameters", hb_mul_sat(own_count(e), 4), HB_CAT_OPTIMIZER);
-    keep(e, "workspaces of cuBLAS and Transformer Engine, batch, masks", workspace_mib(e) << 20,
+    keep(e, "workspaces of cuBLAS and Transformer Engine, batch, masks", workspace_bytes(e->spec),
          HB_CAT_RUNTIME);
     if (e->spec->runtime.grad_fusion)
         keep_dummies(e);

@@ -136,6 +136,7 @@ static const struct row {
     {MEGATRON "expert_tensor_parallel_size: 16\n", "mesh.expert=1", NULL},
     {MEGATRON "num_distributed_optimizer_instances: 2\n", "mesh.data=8",
      "num_distributed_optimizer_instances 2: states are split over all data ranks"},
+    {MEGATRON "CUBLAS_WORKSPACE_CONFIG: ':4096:2:16:8'\n", "runtime.blas_workspace=8320KiB", NULL},
     {MEGATRON "tp_comm_overlap: true\n", "mesh.data=8", "tp_comm_overlap: 'true'"},
     {MEGATRON "recompute_activations: true\n", "remat.modules[0]=core_attn", NULL},
     {MEGATRON "step_batch_size_schedule: '0:8 100B:16'\n", "batch.global=8", NULL},

@@ -97,6 +97,30 @@ static void buffers_between_steps(void **state)
     assert_near(m.argument_bytes, (18 * n + 105 * mib));
 }
 
+/* Of cuBLAS for either pass, of Transformer Engine, and four more of it with grouped products. */
+static void workspaces_by_device(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec(eight);
+    int64_t newer = run_spec(&spec).argument_bytes;
+    spec.hardware.device = "nvidia-a100-80gb";
+    int64_t older = run_spec(&spec).argument_bytes;
+    assert_near(newer - older, 2 * (32768 - 8320) * 1024 + (32 - 4) * mib);
+    spec.runtime.blas_workspace = 32 * mib;
+    assert_near(run_spec(&spec).argument_bytes - older, 2 * (32768 - 8320) * 1024);
+    struct hb_block block = spec.model.blocks[0];
+    block.moe = (struct hb_moe){.experts = 8,
+                                .top_k = 1,
+                                .d_ff = FF,
+                                .kind = HB_MLP_SWIGLU,
+                                .dispatch = HB_DISPATCH_ALLGATHER,
+                                .router_dtype = HB_DT_F32};
+    spec.model.blocks = &block;
+    int64_t loop = run_spec(&spec).argument_bytes;
+    block.moe.kernel = HB_MOE_TE;
+    assert_int_equal(run_spec(&spec).argument_bytes - loop, 16 * mib);
+}
+
 /* Transformer Engine's stand-ins: one a shape, and the head's. */
 static void fused_accumulation_keeps_stand_ins(void **state)
 {
@@ -327,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(buffers_between_steps, start, end),
+        cmocka_unit_test_setup_teardown(workspaces_by_device, start, end),
         cmocka_unit_test_setup_teardown(fused_accumulation_keeps_stand_ins, start, end),
         cmocka_unit_test_setup_teardown(logits_of_each_kernel, start, end),
         cmocka_unit_test_setup_teardown(what_a_layer_keeps, start, end),
