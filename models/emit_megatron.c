@@ -100,7 +100,7 @@ static void emit_experts(struct hb_str *out, const struct hb_model *m)
     emit_pattern(out, m);
     text(out, "moe-token-dispatcher-type",
          e->dispatch == HB_DISPATCH_ALLGATHER ? "allgather" : "alltoall");
-    flag(out, "moe-grouped-gemm", true);
+    flag(out, "moe-grouped-gemm", e->dispatch != HB_DISPATCH_ALLGATHER || e->kernel == HB_MOE_TE);
     if (e->router_dtype == HB_DT_F32)
         text(out, "moe-router-dtype", "fp32");
     if (e->capacity_factor > 0)

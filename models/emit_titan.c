@@ -68,19 +68,19 @@ static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
 static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)
 {
     const int64_t *m = s->mesh;
+    int64_t experts = m[HB_AX_EXPERT] * (s->sharding.expert_tensor == 1 ? m[HB_AX_TENSOR] : 1);
     hb_str_addf(out,
                 "\n[parallelism]\ndata_parallel_replicate_degree = %" PRId64
                 "\ndata_parallel_shard_degree = %" PRId64 "\ntensor_parallel_degree = %" PRId64
                 "\ncontext_parallel_degree = %" PRId64 "\npipeline_parallel_degree = %" PRId64
                 "\nexpert_parallel_degree = %" PRId64 "\nfsdp_reshard_after_forward = \"%s\"\n",
                 m[HB_AX_DATA], m[HB_AX_FSDP] * m[HB_AX_EXPERT], m[HB_AX_TENSOR], m[HB_AX_SEQUENCE],
-                m[HB_AX_PIPELINE], m[HB_AX_EXPERT],
-                s->sharding.reshard_after_forward ? "always" : "never");
+                m[HB_AX_PIPELINE], experts, s->sharding.reshard_after_forward ? "always" : "never");
     if (m[HB_AX_TENSOR] > 1 && !s->sharding.residual_over_tensor)
         hb_str_add(out, "enable_sequence_parallel = false\n");
     if (s->runtime.async_tp)
         hb_str_add(out, "enable_async_tensor_parallel = true\n");
-    if (m[HB_AX_TENSOR] > 1 && m[HB_AX_EXPERT] > 1)
+    if (m[HB_AX_TENSOR] > 1 && experts > 1)
         hb_str_addf(out, "expert_tensor_parallel_degree = %" PRId64 "\n",
                     s->sharding.expert_tensor);
     if (m[HB_AX_SEQUENCE] > 1)

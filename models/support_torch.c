@@ -44,7 +44,8 @@ static bool check_block(const struct hb_refusing *r, const struct hb_block *b, b
 static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
                           const struct hb_moe *m)
 {
-    int64_t ways = s->mesh[HB_AX_EXPERT], ranks = s->mesh[HB_AX_FSDP];
+    int64_t tensor = s->mesh[HB_AX_TENSOR], each = s->sharding.expert_tensor;
+    int64_t ways = s->mesh[HB_AX_EXPERT] * (each == 1 ? tensor : 1), ranks = s->mesh[HB_AX_FSDP];
     if (s->sharding.states_over_sequence)
         ranks *= s->mesh[HB_AX_SEQUENCE];
     bool across = ranks > m->experts / ways; /* split along d_ff and d_model */
@@ -53,9 +54,14 @@ static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
          "experts are simulated with FSDP only; use mesh.fsdp above 1"},
         {s->runtime.compile, "runtime.compile",
          "compiled layers with experts are not simulated yet; use runtime.compile: false"},
-        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
-         "experts with tensor parallelism are not simulated with torchtitan yet; use mesh.tensor "
-         "1"},
+        {tensor > 1 && each != 1 && (s->mesh[HB_AX_EXPERT] > 1 || (each && each != tensor)),
+         "sharding.expert_tensor",
+         "torchtitan's expert parallelism takes the ranks of the tensor axis, and splits no "
+         "expert; "
+         "use 1, or mesh.expert 1"},
+        {m->experts % ways, ".moe.experts", "does not divide among the ranks that share them"},
+        {tensor > 1 && ways == 1 && m->d_ff % tensor, ".moe.d_ff",
+         "mesh.tensor does not divide it; use one that does, or sharding.expert_tensor: 1"},
         {ways > 1 && !s->sharding.dense_over_expert, "sharding.dense_over_expert",
          "torchtitan splits other weights over the ranks of experts, too; use true"},
         {m->dispatch != HB_DISPATCH_RAGGED, ".moe.dispatch",

@@ -593,7 +593,7 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
     const char *dispatch = hb_take_text(f, c, "moe_token_dispatcher_type", "allgather");
     hb_put_in_blocks(f, "moe", "dispatch",
                      hb_str_same(dispatch, "allgather") ? "allgather" : "ragged");
-    if (hb_take_bool(f, c, "moe_grouped_gemm", false))
+    if (hb_take_bool(f, c, "moe_grouped_gemm", false) && hb_str_same(dispatch, "allgather"))
         hb_put_in_blocks(f, "moe", "kernel", "te");
     const char *router = hb_take_text(f, c, "moe_router_dtype", "");
     hb_put_in_blocks(f, "moe", "router_dtype", strstr(router, "32") ? "f32" : type);

@@ -146,7 +146,9 @@ static bool put_model(struct hb_foreign *f, const struct hb_node *c)
 /* ---- mesh and batch */
 
 struct axes {
-    int64_t world, replicate, shard, tensor, context, stages, expert;
+    int64_t world, replicate, shard, tensor, context, stages;
+    int64_t expert;        /* ranks of the batch that have different experts */
+    int64_t expert_tensor; /* ranks of the tensor axis that split one */
 };
 
 /* At least 1, whatever the file says: what is wrong has its message, and the rest goes on. */
@@ -170,6 +172,16 @@ static void take_axes(struct hb_foreign *f, const struct hb_node *c, struct axes
     a->context = take_degree(f, p, "context_parallel_degree");
     a->stages = take_degree(f, p, "pipeline_parallel_degree");
     a->expert = take_degree(f, p, "expert_parallel_degree");
+    a->expert_tensor = take_degree(f, p, "expert_tensor_parallel_degree");
+    if (a->expert > 1 && a->tensor > 1 && a->expert_tensor == 1) { /* over tensor's ranks first */
+        if (a->expert % a->tensor)
+            hb_error(f->diag, c->loc,
+                     "parallelism: expert_parallel_degree is no multiple of "
+                     "tensor_parallel_degree");
+        a->expert = a->expert / a->tensor > 0 ? a->expert / a->tensor : 1;
+    } else if (a->expert == 1) {
+        a->expert_tensor = a->tensor;
+    }
     a->world = hb_take_int(f, c, "world_size|NGPU|ngpu|nproc_per_node", 0);
     int64_t others =
         hb_mul_sat(hb_mul_sat(a->replicate, a->tensor), hb_mul_sat(a->context, a->stages));
@@ -209,9 +221,8 @@ static void put_mesh(struct hb_foreign *f, const struct hb_node *c, const struct
     hb_take(f, p, "enable_sequence_parallel");
     if (a->expert > 1)
         hb_put_bool(f, "sharding.dense_over_expert", true);
-    int64_t etp = hb_take_int(f, p, "expert_tensor_parallel_degree", 0);
-    if (etp > 0 && a->tensor > 1)
-        hb_put_int(f, "sharding.expert_tensor", etp);
+    if (a->expert_tensor != a->tensor && a->tensor > 1)
+        hb_put_int(f, "sharding.expert_tensor", a->expert_tensor);
     const char *rotate = hb_take_text(f, p, "context_parallel_rotate_method", "allgather");
     const char *balance = hb_take_text(f, p, "context_parallel_load_balancer", "headtail");
     if (a->context > 1) {

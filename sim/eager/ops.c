@@ -563,24 +563,15 @@ static void back_add(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_tape_give(t, n->in[1], grad);
 }
 
-static uint32_t record_add(struct hb_tape *t, uint32_t out, uint32_t a, uint32_t b)
+uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
 {
+    uint32_t out = new_value(t, "add", "residual", value_bytes(t, a));
     struct hb_taped *n = hb_tape_node(t, back_add, out);
     if (n) {
         n->in[0] = a;
         n->in[1] = b;
     }
     return out;
-}
-
-uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
-{
-    return record_add(t, new_value(t, "add", "residual", value_bytes(t, a)), a, b);
-}
-
-uint32_t hb_ops_add_left_out(struct hb_tape *t, uint32_t a, uint32_t b)
-{
-    return record_add(t, hb_tape_value(t, HB_NONE), a, b);
 }
 
 /* --- fused kernels --- */
@@ -660,28 +651,44 @@ uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, struct hb_gather g
     return out;
 }
 
-static uint32_t scatter_storage(struct hb_tape *t, uint32_t x, int64_t ways, struct hb_kept *kept)
+static uint32_t scatter_storage(struct hb_tape *t, uint32_t x, struct hb_gather g,
+                                struct hb_kept *kept)
 {
     int64_t whole = hb_tape_bytes(t, x);
-    uint32_t chunks = hb_ops_work(t, "cat", "partial sums, by rank", whole);
+    uint32_t chunks = g.flat ? HB_NONE : hb_ops_work(t, "cat", "partial sums, by rank", whole);
     uint32_t part = hb_ops_make_or_take(t, kept,
                                         (struct hb_made){"reduce-scatter over tensor",
                                                          "summed part of the sequence",
-                                                         whole / ways, HB_CAT_WORKING, 0});
+                                                         whole / g.ways, HB_CAT_WORKING, 0});
     hb_tape_drop(t, chunks);
     return part;
 }
 
+static struct hb_gather gather_of(const struct hb_taped *n)
+{
+    return (struct hb_gather){n->number[0], n->number[1], n->number[2]};
+}
+
+static void note_gather(struct hb_taped *n, uint32_t x, struct hb_gather g)
+{
+    if (!n)
+        return;
+    n->in[0] = x;
+    n->number[0] = g.ways;
+    n->number[1] = g.one;
+    n->number[2] = g.flat;
+}
+
 static void back_gather(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t out = scatter_storage(t, grad, n->number[0], NULL);
+    uint32_t out = scatter_storage(t, grad, gather_of(n), NULL);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], out);
 }
 
 static void back_scatter(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t out = hb_ops_gather_storage(t, grad, (struct hb_gather){n->number[0], n->number[1]});
+    uint32_t out = hb_ops_gather_storage(t, grad, gather_of(n));
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], out);
 }
@@ -689,22 +696,13 @@ static void back_scatter(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, struct hb_gather g)
 {
     uint32_t out = hb_tape_value(t, hb_ops_gather_storage(t, t->values[x].storage, g));
-    struct hb_taped *n = hb_tape_node(t, back_gather, out);
-    if (n) {
-        n->in[0] = x;
-        n->number[0] = g.ways;
-    }
+    note_gather(hb_tape_node(t, back_gather, out), x, g);
     return out;
 }
 
 uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, struct hb_gather g, struct hb_kept *kept)
 {
-    uint32_t out = hb_tape_value(t, scatter_storage(t, t->values[x].storage, g.ways, kept));
-    struct hb_taped *n = hb_tape_node(t, back_scatter, out);
-    if (n) {
-        n->in[0] = x;
-        n->number[0] = g.ways;
-        n->number[1] = g.one;
-    }
+    uint32_t out = hb_tape_value(t, scatter_storage(t, t->values[x].storage, g, kept));
+    note_gather(hb_tape_node(t, back_scatter, out), x, g);
     return out;
 }

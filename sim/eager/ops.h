@@ -109,12 +109,11 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a);
 uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x);
 uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b);
 uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b);
-/* A sum that is not computed, run again: its parts' gradients are all that is wanted. */
-uint32_t hb_ops_add_left_out(struct hb_tape *t, uint32_t a, uint32_t b);
 /* Sequence parallelism: the sequence gathered over `ways` ranks, and its sum scattered. */
 struct hb_gather {
     int64_t ways;
-    bool one; /* a single sequence a rank */
+    bool one;  /* a single sequence a rank */
+    bool flat; /* tokens are the first dimension: nothing is put together to be sent, either */
 };
 uint32_t hb_ops_gather(struct hb_tape *t, uint32_t x, struct hb_gather g);
 uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, struct hb_gather g, struct hb_kept *kept);

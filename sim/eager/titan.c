@@ -296,9 +296,20 @@ static void add_mlp(struct hb_titan_layer *l, int64_t ff)
     add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
 }
 
+/* Ranks that have different experts: of the tensor axis, too, unless it splits each. */
+static int64_t expert_ways(const struct hb_spec *s)
+{
+    return s->mesh[HB_AX_EXPERT] * (s->sharding.expert_tensor == 1 ? s->mesh[HB_AX_TENSOR] : 1);
+}
+
 int64_t hb_titan_own_experts(const struct hb_titan_layer *l)
 {
-    return hb_div_up(l->block->moe.experts, l->e->spec->mesh[HB_AX_EXPERT]);
+    return hb_div_up(l->block->moe.experts, expert_ways(l->e->spec));
+}
+
+int64_t hb_titan_expert_width(const struct hb_titan_layer *l)
+{
+    return l->parted ? hb_div_up(l->block->moe.d_ff, l->e->ways) : l->block->moe.d_ff;
 }
 
 /* Of all of a rank's experts in one: split over its ranks by expert where there are enough of them,
@@ -313,12 +324,12 @@ static void add_experts(struct hb_titan_layer *l)
                 {HB_TITAN_W_EXPERT_UP, "experts' w_up"}};
     const struct hb_moe *m = &l->block->moe;
     int64_t d = l->e->spec->model.d_model, own = hb_titan_own_experts(l);
-    int64_t ways = l->e->spec->mesh[HB_AX_EXPERT];
-    int64_t ranks = l->sends ? l->e->fsdp.ranks / ways : l->e->fsdp.ranks;
-    bool across = hb_mul_sat(ranks, ways) > m->experts;
+    int64_t ranks = l->e->fsdp.ranks / (l->sends ? l->e->spec->mesh[HB_AX_EXPERT] : 1);
+    int64_t ff = hb_titan_expert_width(l);
+    bool across = hb_mul_sat(ranks, expert_ways(l->e->spec)) > m->experts;
     for (int i = 0; i < HB_TITAN_EXPERT_WEIGHTS; i++) {
         bool down = told[i].role == HB_TITAN_W_EXPERT_DOWN;
-        int64_t second = down ? d : m->d_ff, third = down ? m->d_ff : d;
+        int64_t second = down ? d : ff, third = down ? ff : d;
         int64_t rows = across ? second : own;
         int64_t cols = hb_tape_size(l->e->t, across ? own : second, third, 1);
         struct hb_weight w = hb_ops_weight(told[i].name, rows, cols);
@@ -352,7 +363,7 @@ static void add_weights(struct hb_titan_layer *l)
         add_experts(l);
         add_weight(l, HB_TITAN_W_ROUTER, "router", l->block->moe.experts, d);
         if (l->block->moe.shared_d_ff)
-            add_mlp(l, l->block->moe.shared_d_ff);
+            add_mlp(l, hb_div_up(l->block->moe.shared_d_ff, ways));
     } else {
         add_mlp(l, hb_div_up(l->block->mlp.d_ff, ways));
     }
@@ -391,7 +402,8 @@ static void build_units(struct hb_titan *e, int64_t at)
         .gathered = HB_NONE,
         .sharded = HB_NONE};
     l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
-    l->sends = l->block->moe.experts && e->spec->mesh[HB_AX_EXPERT] > 1;
+    l->sends = l->block->moe.experts && expert_ways(e->spec) > 1;
+    l->parted = l->block->moe.experts && e->ways > 1 && !l->sends;
     add_weights(l);
     if (!l->sends)
         return;
@@ -418,7 +430,10 @@ static void look_ahead_all(struct hb_titan *e)
 {
     const struct hb_titan_stage whole = {.end = e->layer_count, .embeds = true, .heads = true};
     int64_t stages = e->stages ? e->pipeline.chunks : 1;
-    for (int64_t k = 0; k < stages && e->spec->mesh[HB_AX_EXPERT] > 1; k++)
+    bool sends = false;
+    for (int64_t i = 0; i < e->layer_count; i++)
+        sends = sends || e->layers[i].sends;
+    for (int64_t k = 0; k < stages && sends; k++)
         look_ahead(e, e->stages ? &e->stages[k] : &whole);
 }
 
@@ -545,7 +560,7 @@ static void set_sizes(struct hb_titan *e)
     const struct hb_spec *s = e->spec;
     e->ways = s->mesh[HB_AX_TENSOR];
     e->sequences = hb_titan_sequences(s);
-    e->gather = (struct hb_gather){e->ways, e->sequences == 1};
+    e->gather = (struct hb_gather){.ways = e->ways, .one = e->sequences == 1};
     e->tokens =
         hb_tape_size(e->t, e->sequences, hb_div_up(s->batch.seq, s->mesh[HB_AX_SEQUENCE]), 1);
     e->rows = hb_div_up(e->tokens, e->ways);

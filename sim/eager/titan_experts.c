@@ -27,9 +27,15 @@ static int64_t experts_of(const struct hb_titan_layer *l)
     return l->block->moe.experts;
 }
 
+/* Tokens that the rank routes. */
+static int64_t rows_of(const struct hb_titan_layer *l)
+{
+    return l->parted ? l->e->tokens : l->e->rows;
+}
+
 static int64_t chosen(const struct hb_titan_layer *l)
 {
-    return hb_tape_size(l->e->t, l->e->rows, l->block->moe.top_k, 1);
+    return hb_tape_size(l->e->t, rows_of(l), l->block->moe.top_k, 1);
 }
 
 enum { R_SORTED, R_CHOSEN, R_SCORES, R_WEIGHT, R_INPUT };
@@ -38,7 +44,7 @@ enum { R_SORTED, R_CHOSEN, R_SCORES, R_WEIGHT, R_INPUT };
 static void back_router(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     const struct hb_titan_layer *l = n->thing;
-    int64_t copies = chosen(l), d = l->e->spec->model.d_model, rows = l->e->rows;
+    int64_t copies = chosen(l), d = l->e->spec->model.d_model, rows = rows_of(l);
     int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
     bool wide = l->block->moe.router_dtype == HB_DT_F32;
     uint32_t by_token = hb_ops_work(t, "index, backward", "gradient of the scores", 4 * copies);
@@ -100,7 +106,7 @@ static uint32_t choose(struct hb_titan_layer *l, uint32_t scores, struct hb_kept
 static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, struct routed *r)
 {
     struct hb_tape *t = l->e->t;
-    int64_t rows = l->e->rows, d = l->e->spec->model.d_model, copies = chosen(l);
+    int64_t rows = rows_of(l), d = l->e->spec->model.d_model, copies = chosen(l);
     int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
     bool wide = l->block->moe.router_dtype == HB_DT_F32;
     uint32_t input = t->values[x].storage, weight = HB_NONE, best;
@@ -277,7 +283,7 @@ static uint32_t combine(struct hb_titan_layer *l, uint32_t out, struct hb_kept *
 {
     struct hb_tape *t = l->e->t;
     int64_t narrow = hb_tape_bytes(t, t->values[out].storage);
-    int64_t rows = hb_tape_size(t, l->e->rows, l->e->spec->model.d_model, 2);
+    int64_t rows = hb_tape_size(t, rows_of(l), l->e->spec->model.d_model, 2);
     uint32_t from = out;
     if (l->sends) {
         uint32_t ordered = order_back(l, out, r->permuted);
@@ -315,14 +321,13 @@ static uint32_t combine(struct hb_titan_layer *l, uint32_t out, struct hb_kept *
 
 static uint32_t grouped(struct hb_titan_layer *l, int role, uint32_t x, const char *name)
 {
-    const struct hb_block *b = l->block;
-    int64_t d = l->e->spec->model.d_model;
+    int64_t d = l->e->spec->model.d_model, ff = hb_titan_expert_width(l);
     bool down = role == HB_TITAN_W_EXPERT_DOWN;
     return hb_ops_linear(l->e->t, x,
                          (struct hb_linear){.name = name,
                                             .rows = chosen(l),
-                                            .in = down ? b->moe.d_ff : d,
-                                            .out = down ? d : b->moe.d_ff,
+                                            .in = down ? ff : d,
+                                            .out = down ? d : ff,
                                             .groups = hb_titan_own_experts(l),
                                             .weight = l->by_role[role]});
 }
@@ -349,25 +354,52 @@ static void drop_routed(struct hb_tape *t, const struct routed *r)
     hb_tape_drop_value(t, r->scores);
 }
 
+/* The part of the sequence that the rank's residual is of. Run again, without a shared expert, it
+ * is what nothing is kept for. */
+static uint32_t scattered(struct hb_titan_layer *l, uint32_t sum, struct hb_kept *kept, bool again)
+{
+    if (!l->parted || (again && !l->block->moe.shared_d_ff))
+        return sum;
+    uint32_t part = hb_ops_scatter(l->e->t, sum, hb_titan_gather(l), kept);
+    hb_tape_drop_value(l->e->t, sum);
+    return part;
+}
+
+/* Beside the routed ones; run again, the sum of both is left out. */
+static uint32_t add_shared(struct hb_titan_layer *l, uint32_t x, uint32_t sum, struct hb_kept *kept,
+                           bool again)
+{
+    struct hb_tape *t = l->e->t;
+    bool gathers = l->e->ways > 1 && !l->parted;
+    uint32_t whole = gathers ? hb_ops_gather(t, x, hb_titan_gather(l)) : x;
+    l->own = hb_titan_run_mlp(l, whole, kept, again);
+    uint32_t both = again ? sum : hb_ops_add(t, sum, l->own);
+    hb_tape_drop_value(t, l->own);
+    if (gathers)
+        hb_tape_drop_value(t, whole);
+    if (both != sum)
+        hb_tape_drop_value(t, sum);
+    return both;
+}
+
 uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
                               bool again)
 {
     struct hb_tape *t = l->e->t;
     struct routed r = {.permuted = HB_NONE};
-    route(l, x, kept, &r);
-    uint32_t rows = dispatch(l, x, kept, &r);
+    uint32_t whole = l->parted ? hb_ops_gather(t, x, hb_titan_gather(l)) : x;
+    route(l, whole, kept, &r);
+    uint32_t rows = dispatch(l, whole, kept, &r);
     uint32_t out = run_products(l, rows);
     uint32_t sum = combine(l, out, kept, &r);
     drop_routed(t, &r);
     hb_tape_drop_value(t, rows);
     hb_tape_drop_value(t, out);
-    if (l->block->moe.shared_d_ff) {
-        uint32_t own = hb_titan_run_mlp(l, x, kept, again);
-        uint32_t both = again ? hb_ops_add_left_out(t, sum, own) : hb_ops_add(t, sum, own);
-        hb_tape_drop_value(t, sum);
-        hb_tape_drop_value(t, own);
-        sum = both;
-    }
+    sum = scattered(l, sum, kept, again);
+    if (l->block->moe.shared_d_ff)
+        sum = add_shared(l, whole, sum, kept, again);
+    if (whole != x)
+        hb_tape_drop_value(t, whole);
     hb_tape_drop(t, r.weights);
     hb_tape_drop(t, r.all);
     return sum;

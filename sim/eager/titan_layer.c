@@ -114,6 +114,13 @@ static uint32_t normed(struct hb_titan_layer *l, uint32_t x, int role)
     return norm(l->e, x, l->e->rows, l->e->spec->model.d_model, l->by_role[role]);
 }
 
+struct hb_gather hb_titan_gather(const struct hb_titan_layer *l)
+{
+    if (!l->block->moe.experts)
+        return l->e->gather;
+    return (struct hb_gather){l->e->ways, true, true}; /* of all sequences' tokens in one row */
+}
+
 uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x)
 {
     return e->ways > 1 ? hb_ops_gather(e->t, x, e->gather) : x;
@@ -165,7 +172,7 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
     if (!again)
         hb_titan_note_module(l->e);
     if (!again && l->e->ways > 1)
-        replace(t, &down, hb_ops_scatter(t, down, l->e->gather, kept));
+        replace(t, &down, hb_ops_scatter(t, down, hb_titan_gather(l), kept));
     hb_tape_drop_value(t, product);
     return down;
 }
@@ -305,8 +312,9 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     uint32_t first = t->node_count, last = grad;
     if (l->e->stash)
         fetch_input(l, n->in[0], n->number[0]);
-    if (l->e->ways > 1)
-        last = hb_ops_gather_storage(t, grad, l->e->gather);
+    bool shares = l->block->moe.shared_d_ff > 0;
+    if (l->e->ways > 1 && (!l->sends || shares))
+        last = hb_ops_gather_storage(t, grad, hb_titan_gather(l));
     else
         hb_tape_hold(t, grad);
     if (l->e->zero3) { /* its MLP and the last product, which asks for what was kept */
@@ -318,7 +326,11 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     run_layer(l, run, true);
     if (!l->e->stash && !t->split && !norms_fused(l->e))
         hand_input_on(t, n, first);
-    t->values[l->last].grad = last;
+    t->values[shares ? l->own : l->last].grad = last;
+    if (shares) {
+        hb_tape_hold(t, grad);
+        t->values[l->last].grad = grad;
+    }
     t->values[l->half].grad = grad;
     if (t->split) {
         t->split->keeps = false;

@@ -44,7 +44,8 @@ struct hb_titan_layer {
     struct hb_unit experts; /* unit.more: those of experts that are sent to; null: in the unit */
     struct hb_weight weights[HB_TITAN_W_COUNT];
     struct hb_weight expert_weights[HB_TITAN_EXPERT_WEIGHTS];
-    bool sends;                                  /* tokens to the ranks that have their experts */
+    bool sends;  /* tokens to the ranks that have their experts */
+    bool parted; /* each expert over the tensor axis, whose ranks gather the tokens for it */
     struct hb_weight *by_role[HB_TITAN_W_COUNT]; /* null: not there */
     enum hb_titan_mode mode;
     int64_t at;             /* of the model's layers */
@@ -53,6 +54,7 @@ struct hb_titan_layer {
     uint32_t out;
     uint32_t half; /* run again: the residual after attention, the last product */
     uint32_t last;
+    uint32_t own;       /* of experts: the shared one's last product */
     int64_t left_out;   /* of a short program: layers of its kind that are not run ... */
     int64_t rest_bytes; /* ... and what each leaves for the backward pass */
 };
@@ -126,8 +128,11 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
 /* The mixture in its place: see titan_experts.c. */
 uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
                               bool again);
-/* Experts that the rank has. */
+/* Experts that the rank has, and the width of what it has of each. */
 int64_t hb_titan_own_experts(const struct hb_titan_layer *l);
+int64_t hb_titan_expert_width(const struct hb_titan_layer *l);
+/* How the layer's second half brings the sequence together, and apart. */
+struct hb_gather hb_titan_gather(const struct hb_titan_layer *l);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
 /* The gradient of a weight of a layer that is checkpointed, whose input's is made already: the

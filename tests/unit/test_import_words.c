@@ -136,7 +136,7 @@ static const struct row {
     {MEGATRON "expert_tensor_parallel_size: 16\n", "mesh.expert=1", NULL},
     {MEGATRON "num_distributed_optimizer_instances: 2\n", "mesh.data=8",
      "num_distributed_optimizer_instances 2: states are split over all data ranks"},
-    {MEGATRON "CUBLAS_WORKSPACE_CONFIG: ':4096:2:16:8'\n", "runtime.blas_workspace=8320KiB", NULL},
+    {MEGATRON "CUBLAS_WORKSPACE_CONFIG: ':4096:2:16:8'\n", "runtime.blas_workspace=8519680", NULL},
     {MEGATRON "tp_comm_overlap: true\n", "mesh.data=8", "tp_comm_overlap: 'true'"},
     {MEGATRON "recompute_activations: true\n", "remat.modules[0]=core_attn", NULL},
     {MEGATRON "step_batch_size_schedule: '0:8 100B:16'\n", "batch.global=8", NULL},
@@ -162,6 +162,15 @@ static const struct row {
     {"[model]\nname = \"llama3\"\nflavor = \"debugmodel\"\n", "model.d_model=256", NULL},
     {TITAN "[parallelism]\ntensor_parallel_degree = 0\n", "",
      "parallelism: tensor_parallel_degree is below 1"},
+    {TITAN "[parallelism]\nexpert_parallel_degree = 4\ntensor_parallel_degree = 2\n"
+           "data_parallel_shard_degree = 4\n",
+     "sharding.expert_tensor=1", NULL},
+    {TITAN "[parallelism]\nexpert_parallel_degree = 4\ntensor_parallel_degree = 2\n"
+           "data_parallel_shard_degree = 4\n",
+     "mesh.expert=2", NULL},
+    {TITAN "[parallelism]\nexpert_parallel_degree = 3\ntensor_parallel_degree = 2\n"
+           "data_parallel_shard_degree = 6\n",
+     "", "expert_parallel_degree is no multiple of tensor_parallel_degree"},
     {TITAN "[parallelism]\nexpert_parallel_degree = 0\n", "",
      "parallelism: expert_parallel_degree is below 1"},
     {TITAN "[parallelism]\ndata_parallel_shard_degree = 4\nexpert_parallel_degree = 3\n", "",
