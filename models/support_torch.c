@@ -48,7 +48,8 @@ static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
     int64_t ways = s->mesh[HB_AX_EXPERT] * (each == 1 ? tensor : 1), ranks = s->mesh[HB_AX_FSDP];
     if (s->sharding.states_over_sequence)
         ranks *= s->mesh[HB_AX_SEQUENCE];
-    bool across = ranks > m->experts / ways; /* split along d_ff and d_model */
+    int64_t counted = ways > 1 ? ways : s->mesh[HB_AX_DATA]; /* as torchtitan does, with replicas */
+    bool across = ranks > m->experts / counted;              /* split along d_ff and d_model */
     const struct hb_refusal gaps[] = {
         {ranks * ways == 1, "mesh.fsdp",
          "experts are simulated with FSDP only; use mesh.fsdp above 1"},

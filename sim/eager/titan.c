@@ -313,7 +313,8 @@ int64_t hb_titan_expert_width(const struct hb_titan_layer *l)
 }
 
 /* Of all of a rank's experts in one: split over its ranks by expert where there are enough of them,
- * else along the next dimension (torchtitan/distributed/fsdp.py). */
+ * else along the next dimension (torchtitan/distributed/fsdp.py, which counts the mesh's replicas
+ * with the ranks where experts are not sent to). */
 static void add_experts(struct hb_titan_layer *l)
 {
     static const struct {
@@ -326,7 +327,8 @@ static void add_experts(struct hb_titan_layer *l)
     int64_t d = l->e->spec->model.d_model, own = hb_titan_own_experts(l);
     int64_t ranks = l->e->fsdp.ranks / (l->sends ? l->e->spec->mesh[HB_AX_EXPERT] : 1);
     int64_t ff = hb_titan_expert_width(l);
-    bool across = hb_mul_sat(ranks, expert_ways(l->e->spec)) > m->experts;
+    int64_t counted = l->sends ? expert_ways(l->e->spec) : l->e->spec->mesh[HB_AX_DATA];
+    bool across = hb_mul_sat(ranks, counted) > m->experts;
     for (int i = 0; i < HB_TITAN_EXPERT_WEIGHTS; i++) {
         bool down = told[i].role == HB_TITAN_W_EXPERT_DOWN;
         int64_t second = down ? d : ff, third = down ? ff : d;
