@@ -55,13 +55,11 @@ static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
          "experts are simulated with FSDP only; use mesh.fsdp above 1"},
         {s->runtime.compile, "runtime.compile",
          "compiled layers with experts are not simulated yet; use runtime.compile: false"},
-        {tensor > 1 && each != 1 && (s->mesh[HB_AX_EXPERT] > 1 || (each && each != tensor)),
-         "sharding.expert_tensor",
-         "torchtitan's expert parallelism takes the ranks of the tensor axis, and splits no "
-         "expert; "
-         "use 1, or mesh.expert 1"},
+        {tensor > 1 && each > 1 && each != tensor, "sharding.expert_tensor",
+         "torchtitan splits an expert over all ranks of the tensor axis, or none; use 1, or "
+         "mesh.tensor"},
         {m->experts % ways, ".moe.experts", "does not divide among the ranks that share them"},
-        {tensor > 1 && ways == 1 && m->d_ff % tensor, ".moe.d_ff",
+        {tensor > 1 && each != 1 && m->d_ff % tensor, ".moe.d_ff",
          "mesh.tensor does not divide it; use one that does, or sharding.expert_tensor: 1"},
         {ways > 1 && !s->sharding.dense_over_expert, "sharding.dense_over_expert",
          "torchtitan splits other weights over the ranks of experts, too; use true"},

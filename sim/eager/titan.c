@@ -405,7 +405,7 @@ static void build_units(struct hb_titan *e, int64_t at)
         .sharded = HB_NONE};
     l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
     l->sends = l->block->moe.experts && expert_ways(e->spec) > 1;
-    l->parted = l->block->moe.experts && e->ways > 1 && !l->sends;
+    l->parted = l->block->moe.experts && e->ways > 1 && e->spec->sharding.expert_tensor != 1;
     add_weights(l);
     if (!l->sends)
         return;

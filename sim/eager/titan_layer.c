@@ -313,7 +313,7 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     if (l->e->stash)
         fetch_input(l, n->in[0], n->number[0]);
     bool shares = l->block->moe.shared_d_ff > 0;
-    if (l->e->ways > 1 && (!l->sends || shares))
+    if (l->e->ways > 1 && (!l->block->moe.experts || l->parted || shares))
         last = hb_ops_gather_storage(t, grad, hb_titan_gather(l));
     else
         hb_tape_hold(t, grad);
