@@ -86,8 +86,9 @@ static void emit_pattern(struct hb_str *out, const struct hb_model *m)
     hb_str_add(out, ")\"");
 }
 
-static void emit_experts(struct hb_str *out, const struct hb_model *m)
+static void emit_experts(struct hb_str *out, const struct hb_spec *s)
 {
+    const struct hb_model *m = &s->model;
     const struct hb_moe *e = &main_block(m)->moe;
     if (!e->experts)
         return;
@@ -100,7 +101,7 @@ static void emit_experts(struct hb_str *out, const struct hb_model *m)
     emit_pattern(out, m);
     text(out, "moe-token-dispatcher-type",
          e->dispatch == HB_DISPATCH_ALLGATHER ? "allgather" : "alltoall");
-    flag(out, "moe-grouped-gemm", e->dispatch != HB_DISPATCH_ALLGATHER || e->kernel == HB_MOE_TE);
+    flag(out, "moe-grouped-gemm", e->dispatch != HB_DISPATCH_ALLGATHER || s->runtime.grouped_gemm);
     if (e->router_dtype == HB_DT_F32)
         text(out, "moe-router-dtype", "fp32");
     if (e->capacity_factor > 0)
@@ -122,7 +123,7 @@ static void emit_model(struct hb_str *out, const struct hb_spec *s)
     emit_mlp(out, m);
     emit_attention(out, &b->attention);
     hb_str_addf(out, " \\\n  --hidden-dropout %.10g", b->dropout);
-    emit_experts(out, m);
+    emit_experts(out, s);
     text(out, "normalization", b->norm == HB_NORM_RMS ? "RMSNorm" : "LayerNorm");
     flag(out, "untie-embeddings-and-output-weights", !m->tied_embeddings);
     text(out, "position-embedding-type",

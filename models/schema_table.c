@@ -105,11 +105,8 @@ static const struct hb_word dispatches[] = {{"ragged", HB_DISPATCH_RAGGED},
                                             {"allgather", HB_DISPATCH_ALLGATHER},
                                             {"dense", HB_DISPATCH_DENSE},
                                             {0}};
-static const struct hb_word moe_kernels[] = {{"gmm", HB_MOE_GMM},
-                                             {"tokamax", HB_MOE_TOKAMAX},
-                                             {"ragged_dot", HB_MOE_RAGGED_DOT},
-                                             {"te", HB_MOE_TE},
-                                             {0}};
+static const struct hb_word moe_kernels[] = {
+    {"gmm", HB_MOE_GMM}, {"tokamax", HB_MOE_TOKAMAX}, {"ragged_dot", HB_MOE_RAGGED_DOT}, {0}};
 static const struct hb_word act_dtypes[] = {
     {"compute", HB_ACT_COMPUTE}, {"f32", HB_ACT_F32}, {"bf16", HB_ACT_BF16}, {0}};
 static const struct hb_word weight_sums[] = {{"compute", HB_ACT_COMPUTE}, {"f32", HB_ACT_F32}, {0}};
@@ -371,8 +368,7 @@ static const struct hb_key moe_keys[] = {
     BOOL("pad_to_capacity", BLOCK(moe.pad_to_capacity), "false",
          "ragged: rows padded or cut to capacity_factor x the even share"),
     ENUM("act_dtype", BLOCK(moe.act_dtype), act_dtypes, "compute", "dtype of the nonlinearity"),
-    ENUM("kernel", BLOCK(moe.kernel), moe_kernels, "gmm",
-         "grouped product of ragged; te: Transformer Engine's (Megatron's moe-grouped-gemm)"),
+    ENUM("kernel", BLOCK(moe.kernel), moe_kernels, "gmm", "grouped product of ragged"),
     REAL("buffer_factor", BLOCK(moe.buffer_factor), 0, 1e6, "0",
          "ragged: rows that a rank can receive, as a multiple of the even share; 0: all"),
     BOOL("bias", BLOCK(moe.bias), "false", "biases in the experts"),
@@ -613,6 +609,9 @@ static const struct hb_key runtime_keys[] = {
         "torch, ZeRO-3: elements of a device's part that are updated at a time (sub_group_size)"),
     BYTES("max_split_size", SPEC(runtime.max_split_bytes), "0",
           "larger blocks are not split (PyTorch: above 20 MiB); 0: all are"),
+    BOOL("grouped_gemm", SPEC(runtime.grouped_gemm), "false",
+         "torch, megatron: experts' products are grouped with gathered tokens, too "
+         "(moe-grouped-gemm)"),
     BYTES(
         "blas_workspace", SPEC(runtime.blas_workspace), "0",
         "torch: bytes of the workspace that the products of either pass take from the allocator: "

@@ -56,7 +56,7 @@ enum hb_dispatch {
     HB_DISPATCH_ALLGATHER,
     HB_DISPATCH_DENSE
 };
-enum hb_moe_kernel { HB_MOE_GMM, HB_MOE_TOKAMAX, HB_MOE_RAGGED_DOT, HB_MOE_TE };
+enum hb_moe_kernel { HB_MOE_GMM, HB_MOE_TOKAMAX, HB_MOE_RAGGED_DOT };
 enum hb_act_dtype { HB_ACT_COMPUTE, HB_ACT_F32, HB_ACT_BF16 };
 enum hb_grads { HB_GRADS_PARAMS, HB_GRADS_F32, HB_GRADS_BF16 };
 enum hb_fp8 {
@@ -368,6 +368,7 @@ struct hb_runtime {
     enum hb_allocator allocator;
     bool expandable_segments;
     int64_t max_split_bytes; /* 0: blocks of any size are split */
+    bool grouped_gemm;       /* Megatron's experts, whatever hands out their tokens */
     int64_t blas_workspace;  /* bytes of each of two that products take from the allocator */
     int64_t reduce_bucket;   /* elements of ZeRO's buffer of gradients */
     int64_t prefetch_bucket; /* ... and of ZeRO-3's: asked for ahead at a time, */

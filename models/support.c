@@ -25,14 +25,6 @@ static int64_t unrolled_layers(const struct hb_spec *spec)
     return layers;
 }
 
-static bool has_te(const struct hb_model *m)
-{
-    for (int i = 0; i < m->block_count; i++)
-        if (m->blocks[i].moe.kernel == HB_MOE_TE)
-            return true;
-    return false;
-}
-
 /* time: of its speed more is known than of its memory. */
 static bool check(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec,
                   bool time)
@@ -50,8 +42,6 @@ static bool check(struct hb_diag *diag, const struct hb_node *root, const struct
         {!time && spec->model.mtp > 0 && !torch, "model.mtp", "not simulated yet; use mtp: 0"},
         {spec->loss.kernel != HB_LOSS_EAGER && !torch, "loss.kernel",
          "only eager is simulated yet; use kernel: eager"},
-        {!torch && has_te(&spec->model), "model.blocks",
-         "moe.kernel: te is of Megatron (compiler: torch); use gmm, tokamax or ragged_dot"},
         {spec->loss.kind != HB_LOSS_LM && !torch, "loss.kind",
          "only lm is simulated but with compiler: torch; use lm"},
         {spec->stack.form == HB_FORM_NESTED && spec->stack.unroll > 1 && !torch, "stack.unroll",

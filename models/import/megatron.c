@@ -594,7 +594,7 @@ static void put_kernels(struct hb_foreign *f, const struct hb_node *c, const cha
     hb_put_in_blocks(f, "moe", "dispatch",
                      hb_str_same(dispatch, "allgather") ? "allgather" : "ragged");
     if (hb_take_bool(f, c, "moe_grouped_gemm", false) && hb_str_same(dispatch, "allgather"))
-        hb_put_in_blocks(f, "moe", "kernel", "te");
+        hb_put_bool(f, "runtime.grouped_gemm", true);
     const char *router = hb_take_text(f, c, "moe_router_dtype", "");
     hb_put_in_blocks(f, "moe", "router_dtype", strstr(router, "32") ? "f32" : type);
     double capacity = hb_take_real(f, c, "moe_expert_capacity_factor", 0);

@@ -241,11 +241,11 @@ static void keep_dummies(struct hb_mcore *e)
     }
 }
 
-static bool has_groups(const struct hb_model *model)
+static bool has_groups(const struct hb_model *model, bool grouped)
 {
     for (int i = 0; i < model->block_count; i++) {
         const struct hb_moe *m = &model->blocks[i].moe;
-        if (m->experts && (m->dispatch == HB_DISPATCH_RAGGED || m->kernel == HB_MOE_TE))
+        if (m->experts && (m->dispatch == HB_DISPATCH_RAGGED || grouped))
             return true;
     }
     return false;
@@ -256,7 +256,7 @@ static int64_t workspace_bytes(const struct hb_spec *s)
     bool old = hb_str_starts(s->hardware.device, "nvidia-a100");
     int64_t engine = old ? OLD_ENGINE_KIB : NEW_KIB, own = s->runtime.blas_workspace;
     int64_t blas = own ? own : (int64_t)(old ? OLD_BLAS_KIB : NEW_KIB) << 10;
-    int64_t engines = has_groups(&s->model) ? 1 + GROUPS : 1;
+    int64_t engines = has_groups(&s->model, s->runtime.grouped_gemm) ? 1 + GROUPS : 1;
     return hb_add_sat(hb_mul_sat(blas, 2), (engines * engine + REST_KIB) << 10);
 }
 

@@ -1,6 +1,7 @@
 /* Each op's storages in the order in which they come and go: see ops.h. */
 #include "sim/eager/ops.h"
 
+#include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/eager/ring.h"
@@ -268,6 +269,8 @@ uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_
         return kept->storages[kept->next++];
     uint32_t storage = hb_tape_make(t, made);
     if (kept) {
+        if (kept->count == HB_KEPT)
+            HB_BUG("a layer keeps more than %d outputs", HB_KEPT);
         hb_tape_count_as(t, storage, HB_CAT_SAVED);
         hb_tape_hold(t, storage);
         kept->storages[kept->count++] = storage;

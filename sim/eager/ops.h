@@ -50,7 +50,7 @@ struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);
 
 /* What selective checkpointing keeps of a layer, in order; taken again where the layer is run
  * again. */
-enum { HB_KEPT = 12 };
+enum { HB_KEPT = 16 };
 struct hb_kept {
     uint32_t storages[HB_KEPT];
     int count;

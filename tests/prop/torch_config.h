@@ -90,9 +90,8 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
     int64_t fsdp = plain                      ? 1
                    : sequence > 1 && !experts ? torch_power(rng, 4)
                                               : 2 * torch_power(rng, 4);
-    int64_t tensor = plain || experts ? 1 : torch_power(rng, 3);
-    int64_t expert = experts ? torch_power(rng, 3) : 1;
-    int64_t accumulate = hb_rng_range(rng, 1, 4);
+    int64_t tensor = plain ? 1 : torch_power(rng, experts ? 1 : 3);
+    int64_t expert = experts ? torch_power(rng, 3) : 1, accumulate = hb_rng_range(rng, 1, 4);
     int64_t data = torch_power(rng, plain ? 3 : 1);
     bool tune = plain && data == 1 && torch_chance(rng, 50);
     bool zero = plain && data > 1 && torch_chance(rng, 50);
@@ -104,9 +103,10 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
                 (long long)fsdp, (long long)tensor, (long long)sequence, (long long)expert);
     hb_str_addf(
         s,
-        "sharding: {dense_over_expert: %s, residual_over_tensor: %s, states_over_sequence: %s, "
+        "sharding: {%sdense_over_expert: %s, residual_over_tensor: %s, states_over_sequence: %s, "
         "reshard_after_forward: %s, reshard_ranks: %s, sequence_kind: %s, sequence_balance: %s, "
         "optimizer_over_data: %s, grads_over_data: %s}\n",
+        tensor > 1 && experts ? TORCH_ONE_OF(rng, "", "expert_tensor: 1, ") : "",
         expert > 1 ? "true" : "false", tensor > 1 ? "true" : "false",
         sequence > 1 ? "true" : "false", TORCH_ONE_OF(rng, "true", "true", "false"),
         plain || experts ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"),
@@ -175,7 +175,7 @@ static void torch_zero3(struct hb_str *s, struct hb_rng *rng)
 /* torchtitan's pipelines. */
 static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
 {
-    int64_t fsdp = 2 * torch_power(rng, 2), tensor = experts ? 1 : torch_power(rng, 1);
+    int64_t fsdp = 2 * torch_power(rng, 2), tensor = torch_power(rng, 1);
     int64_t expert = experts ? torch_power(rng, 1) : 1;
     int64_t sequence = torch_chance(rng, 70) ? 1 : 2 * torch_power(rng, 2);
     int64_t stages = 2 * torch_power(rng, 1), microbatches = stages * hb_rng_range(rng, 1, 3);

@@ -132,7 +132,7 @@ static const struct row {
      "remat.modules[1]=layernorm", NULL},
     {MEGATRON "recompute_granularity: selective\nrecompute_modules: \"[mlp moe_act]\"\n",
      "remat.modules[1]=moe_act", NULL},
-    {MEGATRON "num_experts: 4\nmoe_grouped_gemm: true\n", "model.blocks[0].moe.kernel=te", NULL},
+    {MEGATRON "num_experts: 4\nmoe_grouped_gemm: true\n", "runtime.grouped_gemm=true", NULL},
     {MEGATRON "expert_tensor_parallel_size: 16\n", "mesh.expert=1", NULL},
     {MEGATRON "num_distributed_optimizer_instances: 2\n", "mesh.data=8",
      "num_distributed_optimizer_instances 2: states are split over all data ranks"},

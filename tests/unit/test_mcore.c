@@ -117,7 +117,7 @@ static void workspaces_by_device(void **state)
                                 .router_dtype = HB_DT_F32};
     spec.model.blocks = &block;
     int64_t loop = run_spec(&spec).argument_bytes;
-    block.moe.kernel = HB_MOE_TE;
+    spec.runtime.grouped_gemm = true;
     assert_int_equal(run_spec(&spec).argument_bytes - loop, 16 * mib);
 }
 
