@@ -146,7 +146,7 @@ static bool is_lasting(const struct hb_program *p, bool accumulates, const struc
     while (around && around->parent != HB_NONE)
         around = &p->loops[around->parent];
     if (!accumulates || !around)
-        return g->looped && g->end > last;
+        return g->end > last;
     return g->start < (int64_t)around->first_op && g->end >= (int64_t)around->end_op;
 }
 
@@ -157,7 +157,8 @@ static void take_gradients(struct hb_op_floor *s)
     const struct gradient *list = list_gradients(s->arena, all, s->ask.split, &names);
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
     for (size_t at = 0; at < names.room && !s->ask.apart; at++)
-        if (list[at].name && (!s->ask.lasting || is_lasting(all->p, s->ask.accumulates, &list[at])))
+        if (list[at].looped &&
+            (!s->ask.lasting || is_lasting(all->p, s->ask.accumulates, &list[at])))
             s->gradients[s->gradient_count++] = list[at];
     s->there =
         hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count + 1, sizeof(bool));

@@ -9,12 +9,15 @@
  * phase and name; where several are, each has the least of all.
  *
  * Beside it gradients of weights that live then in all of the programs, which policies do not
- * touch. Where a block's layers may be split into runs, each run has a part of them, padded in its
- * own way, and the parts
- * are there together where all are added up around the loop over microbatches or, without one, kept
- * until the update: then they all are while the last run to come back runs its ops. So too where
- * the step is in an order of XLA's schedulers, which a policy decides (seeds 4644, 6593): there a
- * run's update may come before the next run, and without accumulation none is counted. */
+ * touch; of these what a loop writes: an op of the ends may come before or after another (the
+ * head's two products, which what goes to the host decides, seed 7001530), and is made again just
+ * before its reader where memory is short (zeros of weights that nothing uses, seed 7015613). Where
+ * a block's layers may be split into runs, each run has a part of them, padded in its own way, and
+ * the parts are there together where all are added up around the loop over microbatches or, without
+ * one, kept until the update: then they all are while the last run to come back runs its ops. So
+ * too where the step is in an order of XLA's schedulers, which a policy decides (seeds 4644, 6593):
+ * there a run's update may come before the next run, and without accumulation none is counted.
+ */
 #ifndef HB_SOLVER_OP_FLOOR_H
 #define HB_SOLVER_OP_FLOOR_H
 

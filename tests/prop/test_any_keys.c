@@ -302,12 +302,14 @@ static void test_kept_parts_are_parts(void **state)
  * which policy none keeps casts, so that temporaries lie in them at the loss; ops of a forward pass
  * each of which another tensor makes shorter; gradients of pipelines in an order of the policy's;
  * zeros of one run of layers after another; iterations that read their inputs in the stack of all;
- * runs of one block and policies of several that are in the order of the first. */
+ * runs of one block and policies of several that are in the order of the first; the head's products
+ * in an order of the policy's; zeros of pipelines that wait until they are read. */
 static void test_bounds_know_other_forms(void **state)
 {
     (void)state;
-    static const uint64_t seeds[] = {15822,  7163, 6570, 302554, 400959, 402886,  221237, 14529,
-                                     706227, 4644, 6593, 19050,  702250, 1100455, 702703, 1000727};
+    static const uint64_t seeds[] = {15822,  7163,    6570,   302554,  400959,  402886,
+                                     221237, 14529,   706227, 4644,    6593,    19050,
+                                     702250, 1100455, 702703, 1000727, 7001530, 7015613};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         struct tally tally = {0};
         struct hb_arena *arena = hb_arena_new();
