@@ -635,5 +635,4 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     out->bound_ns = solve(&x, busy);
     out->rows = x.lp.row_count;
     out->columns = x.lp.columns;
-    out->again_ns = out->bound_ns < INT64_MAX ? out->bound_ns - busy[HB_STREAM_COMPUTE] : 0;
 }

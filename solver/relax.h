@@ -69,7 +69,6 @@ struct hb_relax_ask {
 
 struct hb_relax {
     int64_t bound_ns; /* the step takes no less; INT64_MAX: nothing fits; 0: nothing is known */
-    int64_t again_ns; /* of it, what is made again in the optimum */
     uint32_t rows;
     uint32_t columns;
 };
