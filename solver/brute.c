@@ -27,12 +27,21 @@ struct walk {
 
 static void walk_block(struct walk *w, int block, uint32_t count, bool may_split);
 
+static uint32_t block_at(const struct walk *w, uint32_t part)
+{
+    return w->s->items[w->parts[part].item].block;
+}
+
+/* Of the blocks that are whole, and of all together in which order the step is. */
 static bool any_odd(const struct walk *w, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (w->s->odd_whole[w->parts[i].item])
+    for (uint32_t i = 0; i < count; i++) {
+        bool split = (i > 0 && block_at(w, i - 1) == block_at(w, i)) ||
+                     (i + 1 < count && block_at(w, i + 1) == block_at(w, i));
+        if (!split && w->s->odd_whole[w->parts[i].item])
             return true;
-    return !hb_segment_in_order(w->s, w->parts, count);
+    }
+    return (!w->split || w->ordered) && !hb_segment_in_order(w->s, w->parts, count);
 }
 
 /* Of the path alone: no more than the bound, and cheap. */
@@ -103,11 +112,10 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
     if (w->ended)
         return;
     if (block == w->spec->model.block_count) {
-        if (!w->split && w->wanted != any_odd(w, count))
-            return;
-        if (w->split && w->ordered && !hb_segment_in_order(w->s, w->parts, count))
-            return;
-        w->ended = !w->visit(w->context, w->parts, count);
+        if (w->wanted == any_odd(w, count))
+            w->ended = !w->visit(w->context, w->parts, count);
+        else if (w->split)
+            pass_over(w, block, 1);
         return;
     }
     bool may_pass = w->split || !w->place;

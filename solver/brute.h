@@ -10,7 +10,8 @@
 /* parts in the model's order; false ends the walk. */
 typedef bool hb_brute_visit(void *context, const struct hb_part *parts, uint32_t count);
 
-/* Runs of one block stand in the order of its menu. Those that the segment's sums hold for. */
+/* Runs of one block stand in the order of its menu. Those that the segment's sums hold for: no
+ * split, nor a whole block beside one, that is odd. */
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,
                    void *context);
 /* The others: whole blocks under policies that make the program another one. They have no price. */
