@@ -245,6 +245,9 @@ enum { LOOK_EACH = 64 };
 
 struct best {
     const struct hb_segment *s;
+    const struct hb_spec *spec; /* of the walk over all of a cell; null: another walk */
+    hb_brute_walk *walk;
+    void *walk_context;
     const struct hb_brute_limits *limits;
     struct hb_replay *replay; /* null: times by the sums */
     bool alone;               /* the one best, and no place to keep */
@@ -326,13 +329,17 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
 }
 
 /* What is above the ceiling, or the worst of the best so far, is left out. */
-static void walk_below(struct hb_arena *arena, struct best *b, const struct hb_spec *spec)
+static void walk_below(struct hb_arena *arena, struct best *b)
 {
     struct hb_least least;
-    hb_least_find(arena, b->s, spec, &least);
     b->most_ns = b->ceiling;
+    if (!b->spec) {
+        b->walk(b->walk_context, visit_best, b);
+        return;
+    }
+    hb_least_find(arena, b->s, b->spec, &least);
     struct walk w = {.s = b->s,
-                     .spec = spec,
+                     .spec = b->spec,
                      .visit = visit_best,
                      .context = b,
                      .least = &least,
@@ -343,12 +350,12 @@ static void walk_below(struct hb_arena *arena, struct best *b, const struct hb_s
 
 /* Where no ceiling is known: the worst of the best by their sums, replayed. It spares the replay of
  * most of the others. */
-static void find_ceiling(struct hb_arena *arena, struct best *b, const struct hb_spec *spec)
+static void find_ceiling(struct hb_arena *arena, struct best *b)
 {
     struct hb_replay *replay = b->replay;
     int64_t worst = -1;
     b->replay = NULL;
-    walk_below(arena, b, spec);
+    walk_below(arena, b);
     for (uint32_t i = 0; i < b->count && !hb_stop_now(b->limits->stop); i++) {
         int64_t ns = hb_replay_bound_ns(replay, b->list[i].parts, b->list[i].count);
         ns = ns > b->list[i].value ? ns : b->list[i].value;
@@ -360,23 +367,38 @@ static void find_ceiling(struct hb_arena *arena, struct best *b, const struct hb
     b->place = 0;
 }
 
+static void find_best(struct hb_arena *arena, struct best *b, size_t most_parts)
+{
+    const struct hb_brute_limits *l = b->limits;
+    for (uint32_t i = 0; i < b->most; i++)
+        b->list[i].parts = hb_arena_alloc(arena, most_parts, sizeof *b->list[i].parts);
+    b->ceiling = l->most_value;
+    b->alone = l->goal == HB_GOAL_TIME && l->time != HB_TIME_REPLAY && b->most == 1;
+    if (l->goal == HB_GOAL_TIME && l->time != HB_TIME_SUMS)
+        b->replay = b->s->replay ? b->s->replay : hb_replay_open(arena, b->s);
+    if (b->replay && !b->alone && l->after_value < 0)
+        find_ceiling(arena, b);
+    if (l->goal == HB_GOAL_TIME || !b->spec)
+        walk_below(arena, b);
+    else
+        hb_brute_each(b->s, b->spec, visit_best, b);
+}
+
 uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
                        uint32_t most, struct hb_brute_choice *out)
 {
+    struct best b = {.s = s, .spec = spec, .limits = limits, .list = out, .most = most};
+    find_best(arena, &b, (size_t)spec->model.block_count + 1);
+    return b.count;
+}
+
+uint32_t hb_brute_best_of(struct hb_arena *arena, const struct hb_segment *s, hb_brute_walk *walk,
+                          void *context, const struct hb_brute_limits *limits, uint32_t most,
+                          struct hb_brute_choice *out)
+{
     struct best b = {
-        .s = s, .limits = limits, .list = out, .most = most, .ceiling = limits->most_value};
-    for (uint32_t i = 0; i < most; i++)
-        out[i].parts =
-            hb_arena_alloc(arena, (size_t)spec->model.block_count + 1, sizeof *out[i].parts);
-    b.alone = limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_REPLAY && most == 1;
-    if (limits->goal == HB_GOAL_TIME && limits->time != HB_TIME_SUMS)
-        b.replay = s->replay ? s->replay : hb_replay_open(arena, s);
-    if (b.replay && !b.alone && limits->after_value < 0)
-        find_ceiling(arena, &b, spec);
-    if (limits->goal == HB_GOAL_TIME)
-        walk_below(arena, &b, spec);
-    else
-        hb_brute_each(s, spec, visit_best, &b);
+        .s = s, .walk = walk, .walk_context = context, .limits = limits, .list = out, .most = most};
+    find_best(arena, &b, HB_PARTS_MAX);
     return b.count;
 }

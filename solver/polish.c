@@ -5,14 +5,21 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
+#include "solver/moves.h"
+#include "solver/replay.h"
 
 enum {
     MOST_ROUNDS = 16,
     MOST_NEIGHBOURS = 64, /* of a block, in one round */
     MOST_TRIED = 12,      /* runs of the engine in one round */
+    MOST_LISTED = 64,     /* of other runs, by their price, at a time ... */
+    MOST_PASSES = 8,      /* ... so often ... */
+    MOST_MOVED = 48,      /* ... until so many of them were run */
+    MOST_FAILED = 6,      /* ... and of one kind did not fit */
     MOST_RAN = 512,       /* in all */
     MOST_MORE_RUNS = 3,   /* than blocks */
     LEAST_STEPS = 2,      /* one step is no loop: no policy is asked there */
@@ -38,6 +45,7 @@ struct polish {
     struct tries *tries;   /* by block */
     uint32_t ran;
     double least_part; /* of the value: by less it is not better */
+    bool priced;       /* what is now has its price, and all cuts of its runs had theirs */
 };
 
 /* A tensor in another state: 0 made again, 1 saved, 2 offloaded. */
@@ -160,7 +168,8 @@ static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint3
     return c;
 }
 
-/* Whether the engine finds the configuration of this round's menus to fit and to be better. */
+/* Whether the engine finds the configuration of this round's menus to fit and to be better. Of one
+ * that does not fit the step is 0. */
 static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t count,
                       struct hb_choice *out)
 {
@@ -172,17 +181,15 @@ static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t coun
     s->plan->menus = p->menus;
     bool fits = hb_search_run(s, &c, &memory, &c.step_ns);
     s->plan->menus = plans;
-    c.peak_bytes = fits ? memory.peak_bytes : 0;
+    c.peak_bytes = memory.peak_bytes;
     if (fits)
         hb_search_check(s, &c, false);
     hb_arena_rewind(s->scratch, mark);
     p->ran++;
     s->plan->counts.polish_runs++;
-    if (!fits ||
-        hb_search_value(s, c.cell, c.step_ns, c.peak_bytes) >= p->value * (1 - p->least_part))
-        return false;
     *out = c;
-    return true;
+    return fits &&
+           hb_search_value(s, c.cell, c.step_ns, c.peak_bytes) < p->value * (1 - p->least_part);
 }
 
 static void take_up(struct polish *p, const struct hb_choice *better)
@@ -196,32 +203,184 @@ static void take_up(struct polish *p, const struct hb_choice *better)
     p->value = hb_search_value(p->s, c.cell, c.step_ns, c.peak_bytes);
 }
 
-/* The best of this round's configurations by their price are run. */
-static bool try_segment(struct polish *p, const struct hb_segment *segment)
+/* Of a run: fewer make no loop, and what is known of scans says nothing of them (sized.h). */
+static int32_t least_steps(const struct polish *p)
+{
+    int64_t unrolled = p->spec.stack.unroll;
+    return unrolled >= LEAST_STEPS ? (int32_t)unrolled + 1 : LEAST_STEPS;
+}
+
+/* Only scans are split. */
+static bool may_split(const struct polish *p)
+{
+    return p->spec.stack.form == HB_FORM_SCAN && p->spec.mesh[HB_AX_PIPELINE] == 1;
+}
+
+static uint32_t most_runs(const struct polish *p)
+{
+    return (uint32_t)p->spec.model.block_count + MOST_MORE_RUNS;
+}
+
+/* What is worth a run of the engine, up to this value of its price. */
+static struct hb_brute_limits limits_below(const struct polish *p, int64_t most_value)
 {
     struct hb_search *s = p->s;
-    bool memory = hb_search_by_memory(s);
-    struct hb_brute_limits limits = {.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
-                                     .budget_bytes = hb_search_peak_bytes(s, p->now.cell),
-                                     .host_bytes = s->ask->host_bytes,
-                                     .most_value = memory ? p->now.peak_bytes : p->now.step_ns,
-                                     .after_value = -1,
-                                     .stop = s->ask->stop};
+    return (struct hb_brute_limits){.goal = hb_search_by_memory(s) ? HB_GOAL_MEMORY : HB_GOAL_TIME,
+                                    .budget_bytes = hb_search_peak_bytes(s, p->now.cell),
+                                    .host_bytes = s->ask->host_bytes,
+                                    .most_value = most_value,
+                                    .after_value = -1,
+                                    .stop = s->ask->stop};
+}
+
+/* Takes the configuration of this round's menus up if it is better. */
+static bool run_choice(struct polish *p, const struct hb_segment *segment,
+                       const struct hb_brute_choice *choice, struct hb_choice *out)
+{
+    struct hb_run runs[HB_PARTS_MAX];
+    uint32_t made = hb_brute_runs(segment, &p->spec, choice->parts, choice->count, runs);
+    p->least_part = made > p->now.run_count ? worth_a_run : 0;
+    bool better = is_better(p, runs, made, out);
+    p->least_part = 0;
+    out->live_bytes = choice->price.live_bytes;
+    out->bound_ns = choice->price.bound_ns;
+    if (better)
+        take_up(p, out);
+    return better;
+}
+
+/* By its price it may be. */
+static bool may_be_better(const struct polish *p, const struct hb_brute_choice *choice)
+{
+    return hb_search_value(p->s, p->now.cell, choice->value, choice->value) < p->value;
+}
+
+static bool try_segment(struct polish *p, const struct hb_segment *segment)
+{
+    bool memory = hb_search_by_memory(p->s);
+    struct hb_brute_limits limits = limits_below(p, memory ? p->now.peak_bytes : p->now.step_ns);
     struct hb_brute_choice best[MOST_TRIED];
-    uint32_t count = hb_brute_best(s->scratch, segment, &p->spec, &limits, MOST_TRIED, best);
-    for (uint32_t i = 0; i < count; i++) {
-        struct hb_run runs[HB_PARTS_MAX];
-        struct hb_choice better;
-        uint32_t made = hb_brute_runs(segment, &p->spec, best[i].parts, best[i].count, runs);
-        double bound = hb_search_value(s, p->now.cell, best[i].value, best[i].value);
-        if (bound >= p->value)
-            return false;
-        if (!is_better(p, runs, made, &better))
+    uint32_t count = hb_brute_best(p->s->scratch, segment, &p->spec, &limits, MOST_TRIED, best);
+    for (uint32_t i = 0; i < count && may_be_better(p, &best[i]); i++) {
+        struct hb_choice ran;
+        if (run_choice(p, segment, &best[i], &ran))
+            return true;
+    }
+    return false;
+}
+
+/* The runs as parts of this round's segment, and their price; false: it is above what the engine
+ * finds. */
+static bool price_now(const struct polish *p, const struct hb_segment *segment,
+                      struct hb_part *parts, uint32_t *out_count, struct hb_price *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->now.run_count; i++) {
+        const struct hb_run *r = &p->now.runs[i];
+        const struct hb_remat *own = &p->s->plan->menus[r->block].policies[r->policy];
+        uint32_t first = segment->first_item[r->block], end = segment->first_item[r->block + 1];
+        uint32_t policy = hb_menu_place(&p->menus[r->block], own);
+        if (first == end)
             continue;
-        better.live_bytes = best[i].price.live_bytes;
-        better.bound_ns = best[i].price.bound_ns;
-        take_up(p, &better);
+        if (policy == HB_NONE || !segment->admits[r->steps])
+            return false;
+        parts[count++] = (struct hb_part){first + policy, r->steps};
+    }
+    hb_segment_price(segment, parts, count, out);
+    struct hb_replay *replay = hb_replay_open(p->s->scratch, segment);
+    out->bound_ns = hb_larger(out->bound_ns, hb_replay_bound_ns(replay, parts, count));
+    *out_count = count;
+    return out->live_bytes <= p->now.peak_bytes && out->bound_ns <= p->now.step_ns;
+}
+
+/* Runs of the same policies one after another, whatever their steps. */
+struct kind {
+    uint32_t items[HB_PARTS_MAX];
+    uint32_t count;
+    uint32_t failed; /* so many did not fit */
+    uint32_t passed; /* of those that come next are passed over */
+    bool over;
+};
+
+struct kinds {
+    struct kind list[MOST_MOVED];
+    uint32_t count;
+    uint32_t ran;
+};
+
+/* Null: there are enough. */
+static struct kind *find_kind(struct kinds *k, const struct hb_brute_choice *choice)
+{
+    for (uint32_t i = 0; i < k->count; i++) {
+        uint32_t same = 0;
+        while (same < choice->count && same < k->list[i].count &&
+               k->list[i].items[same] == choice->parts[same].item)
+            same++;
+        if (same == choice->count && same == k->list[i].count)
+            return &k->list[i];
+    }
+    if (k->count == MOST_MOVED)
+        return NULL;
+    struct kind *own = &k->list[k->count++];
+    *own = (struct kind){.count = choice->count};
+    for (uint32_t i = 0; i < choice->count; i++)
+        own->items[i] = choice->parts[i].item;
+    return own;
+}
+
+/* Whether it is the turn of one more of a kind. Packing takes what no price says, and other steps
+ * may leave room for it: of those that do not fit twice as many are passed over each time. */
+static bool is_turn(struct kind *k)
+{
+    if (k->over)
+        return false;
+    if (k->passed == 0)
         return true;
+    k->passed--;
+    return false;
+}
+
+/* Of these, best first; one that fits and is no better is the last of its kind. */
+static bool try_listed(struct polish *p, const struct hb_segment *segment,
+                       const struct hb_brute_choice *list, uint32_t count, struct kinds *kinds)
+{
+    for (uint32_t i = 0; i < count && kinds->ran < MOST_MOVED; i++) {
+        struct kind *kind = find_kind(kinds, &list[i]);
+        struct hb_choice ran;
+        if (!kind || !is_turn(kind))
+            continue;
+        kinds->ran++;
+        if (run_choice(p, segment, &list[i], &ran))
+            return true;
+        kind->over = ran.step_ns > 0 || kind->failed == MOST_FAILED;
+        kind->passed = (1u << kind->failed++) - 1;
+    }
+    return false;
+}
+
+/* What takes less than these runs do by their price. */
+static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32_t block)
+{
+    struct hb_part parts[HB_PARTS_MAX];
+    struct hb_brute_choice list[MOST_LISTED];
+    struct kinds kinds = {.count = 0};
+    struct hb_moves moves = {
+        .segment = segment, .now = parts, .block = block, .least_steps = least_steps(p)};
+    struct hb_price now;
+    p->priced = !hb_search_by_memory(p->s) && price_now(p, segment, parts, &moves.count, &now);
+    if (!p->priced)
+        return false;
+    moves.most_parts = may_split(p) ? most_runs(p) + moves.count - p->now.run_count : 0;
+    struct hb_brute_limits limits = limits_below(p, now.bound_ns - 1);
+    for (int pass = 0; pass < MOST_PASSES && kinds.ran < MOST_MOVED; pass++) {
+        uint32_t count = hb_brute_best_of(p->s->scratch, segment, hb_moves_each, &moves, &limits,
+                                          MOST_LISTED, list);
+        if (try_listed(p, segment, list, count, &kinds))
+            return true;
+        if (count < MOST_LISTED)
+            return false;
+        limits.after_value = list[count - 1].value;
+        limits.after_place = list[count - 1].place;
     }
     return false;
 }
@@ -271,13 +430,6 @@ static bool try_pieces(struct polish *p, const struct piece *pieces, uint32_t co
         return false;
     take_up(p, &better);
     return true;
-}
-
-/* Of a run: fewer make no loop, and what is known of scans says nothing of them (sized.h). */
-static int32_t least_steps(const struct polish *p)
-{
-    int64_t unrolled = p->spec.stack.unroll;
-    return unrolled >= LEAST_STEPS ? (int32_t)unrolled + 1 : LEAST_STEPS;
 }
 
 /* Steps from one run of a block to the next, or back. */
@@ -346,20 +498,19 @@ static bool try_tensors(struct polish *p, uint32_t run, bool ends)
     return false;
 }
 
-/* What the prices did not show, or where there are none. Only scans are split. */
+/* What the prices did not show, or where there are none. */
 static bool try_bare(struct polish *p)
 {
-    uint32_t blocks = (uint32_t)p->spec.model.block_count;
-    bool splits = p->spec.stack.form == HB_FORM_SCAN && p->spec.mesh[HB_AX_PIPELINE] == 1;
     for (uint32_t run = 0; run < p->now.run_count; run++)
         if (try_tensors(p, run, false))
             return true;
-    if (!splits)
+    if (!may_split(p))
         return false;
     if (try_shifts(p))
         return true;
-    for (uint32_t run = 0; run < p->now.run_count && p->now.run_count < blocks + MOST_MORE_RUNS;
-         run++)
+    if (p->priced)
+        return false;
+    for (uint32_t run = 0; run < p->now.run_count && p->now.run_count < most_runs(p); run++)
         if (try_tensors(p, run, true))
             return true;
     return false;
@@ -380,7 +531,8 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
                                  .device = s->ask->device,
                                  .unchecked = true,
                                  .bytes_only = hb_search_by_memory(s)};
-    bool better = hb_segment_build(s->scratch, &ask, &segment, &why) && try_segment(p, &segment);
+    bool better = hb_segment_build(s->scratch, &ask, &segment, &why) &&
+                  (try_segment(p, &segment) || try_moves(p, &segment, block));
     hb_arena_rewind(s->scratch, mark);
     return better;
 }
@@ -388,6 +540,7 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
 /* One tensor of each block in turn, then two; then one by one. */
 static bool try_round(struct polish *p)
 {
+    p->priced = false;
     for (int depth = 1; depth <= 2; depth++)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
             if (is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))

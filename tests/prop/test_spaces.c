@@ -77,6 +77,17 @@ static void compare(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
     tally->configurations += plan.counts.raw;
 }
 
+static bool has_each_kind(const struct tally *tally)
+{
+    for (int i = 0; i < SPACE_KINDS; i++)
+        if (tally->by_kind[i] == 0)
+            return false;
+    for (int i = 0; i < SPACE_DEVICES; i++)
+        if (tally->by_device[i] == 0)
+            return false;
+    return true;
+}
+
 static void test_agrees_with_brute_force(void **state)
 {
     (void)state;
@@ -85,12 +96,14 @@ static void test_agrees_with_brute_force(void **state)
     struct hb_rng rng = hb_rng_seed(prop_seed(1717));
     int wanted = getenv("HB_LONG") ? LONG_SPACES : SPACES;
     unit_start(&u);
-    for (int tries = 0; tally.agreed < wanted && tries < 20 * wanted; tries++) {
+    bool all = false;
+    for (int tries = 0; !all && tries < 20 * wanted; tries++) {
         struct hb_arena_mark mark = hb_arena_mark(u.env.arena);
         struct space space;
         if (draw_space(u.env.arena, &rng, &space))
             compare(u.env.arena, &rng, &u, &space, &tally);
         hb_arena_rewind(u.env.arena, mark);
+        all = tally.agreed >= wanted && has_each_kind(&tally);
     }
     print_message("# %d spaces agree (%d without a plan; %d too large, %d odd), %.0f "
                   "configurations;",
@@ -100,12 +113,8 @@ static void test_agrees_with_brute_force(void **state)
     for (int i = 0; i < SPACE_DEVICES; i++)
         print_message(" %s %d%s", space_devices[i], tally.by_device[i],
                       i + 1 < SPACE_DEVICES ? "," : "\n");
-    assert_int_equal(tally.agreed, wanted);
+    assert_true(all);
     assert_true(tally.odd <= wanted / 50);
-    for (int i = 0; i < SPACE_KINDS; i++)
-        assert_true(tally.by_kind[i] > 0);
-    for (int i = 0; i < SPACE_DEVICES; i++)
-        assert_true(tally.by_device[i] > 0);
     unit_end(&u);
 }
 
@@ -113,10 +122,8 @@ static void test_agrees_with_brute_force(void **state)
 
 enum { PLANS = 2, LONG_PLANS = 40, NEIGHBOURS = 150, LONG_NEIGHBOURS = 2000, MOST_MOVES = 3 };
 enum { MOST_PARTS = HB_PARTS_MAX - 4 };
-/* A plan is called the best that was found, not the best there is: by so much it may be off. Two
- * runs of one policy are no move of polish.h: each has half of a stack to turn for its last trip
- * (gpt3-13b on 16 v5e: 0.67 % beside runs of 16, 18 and 6). */
-static const double allowed = 0.007;
+/* A plan is called the best that was found, not the best there is: by so much it may be off. */
+static const double allowed = 0.005;
 
 struct part {
     uint32_t block;
