@@ -14,6 +14,7 @@
 #include "cli/wrap.h"
 #include "models/schema.h"
 #include "sim/engine/cost.h"
+#include "sim/ir/habits.h"
 
 static const char *const axis_names[] = {"data",     "fsdp",   "tensor",
                                          "sequence", "expert", "pipeline"};
@@ -250,7 +251,39 @@ static const char *what_binds(const struct page *g)
             ? "compute"
             : (most == HB_STREAM_D2H || most == HB_STREAM_H2D ? "the host link" : "the links");
     bool memory = needed_bytes(g) > budget - budget / 33;
-    return hb_arena_printf(g->env->arena, "%s%s", memory ? "memory, then " : "", stream);
+    int64_t times = g->a->spec->batch.accumulate;
+    const char *what = "";
+    if (most == HB_STREAM_COLLECTIVE + HB_AX_FSDP && exposed * 2 > t->step_ns && times > 1)
+        what =
+            hb_arena_printf(g->env->arena, ", over which weights go in each of %lld microbatches",
+                            (long long)times);
+    return hb_arena_printf(g->env->arena, "%s%s%s", memory ? "memory, then " : "", stream, what);
+}
+
+/* Why the compiler's program multiplies more than the model, beyond what is made again; null: it
+ * does not. */
+static const char *why_more(const struct hb_spec *spec)
+{
+    for (int i = 0; i < spec->model.block_count; i++) {
+        const struct hb_moe *m = &spec->model.blocks[i].moe;
+        if (m->experts == 0)
+            continue;
+        if (m->dispatch == HB_DISPATCH_DENSE)
+            return "every token passes all experts (moe.dispatch = dense)";
+        if (m->dispatch == HB_DISPATCH_RAGGED && hb_habits_find(spec)->ragged_dense)
+            return "this compiler takes each row through all experts whose weights a device "
+                   "gathers (moe.dispatch = ragged)";
+    }
+    return NULL;
+}
+
+static void show_surplus(const struct page *g)
+{
+    const struct hb_result *r = g->a->result;
+    const char *why = why_more(g->a->spec);
+    if (why && r->hfu >= 2 * r->mfu && r->mfu > 0)
+        fprintf(g->out, "  multiplies  %.3g times what the model needs: %s\n", r->hfu / r->mfu,
+                why);
 }
 
 static void show_time(const struct page *g)
@@ -268,6 +301,7 @@ static void show_time(const struct page *g)
         comma = "; ";
     }
     fprintf(g->out, "\n  binds       %s\n", what_binds(g));
+    show_surplus(g);
     if (g->a->faster)
         fprintf(g->out, "  beyond      outside of what was searched, %s\n", g->a->faster);
 }

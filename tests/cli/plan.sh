@@ -169,13 +169,14 @@ ok 'it ended soon' awk -v took="$(number seconds)" 'BEGIN { exit !(took < 20) }'
 expect 2 hbmsim plan "$work/small.yaml" --objective speed
 
 # XLA:GPU spreads ragged products over all experts: no policy does without that, so that none is run
-# where it is too much; where it fits, the plan says what would be faster.
+# where it is too much; where it fits, the plan says how much it is and what would be faster.
 sed 's/mlp: {d_ff: 2048}/moe: {experts: 32, top_k: 2, d_ff: 1024}/; s/tpu-v5p/nvidia-h100/' \
     tests/cli/small.yaml >"$work/ragged.yaml"
 expect 1 hbmsim plan "$work/ragged.yaml" --margin none --budget 1GiB
 out_has '0 configurations priced, 0 run (0 cut for their packed peak)'
 out_has 'most is freed by moe.dispatch = einsum ('
 expect 0 hbmsim plan "$work/ragged.yaml" --margin none --budget 4GiB
+out_has ' times what the model needs: this compiler takes each row through all experts'
 out_has '  beyond      outside of what was searched, moe.dispatch = einsum'
 expect 0 hbmsim plan "$work/ragged.yaml" --margin none --budget 4GiB --json
 out_has '"faster": "moe.dispatch = einsum'
