@@ -21,7 +21,8 @@ enum {
     MOST_ESTIMATES = 64,
     MOST_SCANS = 12,
     MOST_PIPELINES = 2,
-    MOST_CELLS = 3
+    MOST_CELLS = 3,
+    MOST_OF_PLACE = 2 /* of these: bounds know little of what waits for states from the host */
 };
 /* What is kept of it, and how much of that is looked at with the menus. */
 enum { MOST_DIVES = 16, MOST_AGAIN = 6 };
@@ -136,16 +137,18 @@ static void dive_node(struct hb_search *s, struct hb_search_node *node)
 {
     struct hb_queue cells = {.arena = s->arena};
     struct hb_queue_entry e;
-    uint32_t found = 0;
+    uint32_t found[HB_PLACE_COUNT] = {0}, all = 0;
     list_cells(s, node, &cells);
-    while (found < MOST_CELLS && !is_late(s) && hb_queue_take(&cells, &e)) {
+    while (all < MOST_CELLS && !is_late(s) && hb_queue_take(&cells, &e)) {
         struct hb_choice c;
+        enum hb_place place = s->plan->space.cells[e.index].optimizer_offload;
         if (e.value >= s->incumbent)
             return;
-        if (!hb_cells_dive(s, e.index, &c))
+        if (found[place] == MOST_OF_PLACE || !hb_cells_dive(s, e.index, &c))
             continue;
         keep(s, &c);
-        found++;
+        found[place]++;
+        all++;
     }
 }
 

@@ -1,5 +1,7 @@
 /* What a configuration costs by the sums of a segment, and the floor that is below all policies:
  * see segment.h. */
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/names.h"
@@ -227,7 +229,9 @@ static bool is_no_more(const struct hb_segment *s, uint32_t item, int kind, uint
     size_t end = s->slots[slot].turns ? HB_PART_STATES * row : first + row;
     const int64_t *own = s->items[item].live[kind] + (size_t)slot * HB_PART_STATES * row;
     const int64_t *more = s->items[item].live[kind] + (size_t)other * HB_PART_STATES * row;
-    for (size_t i = first; i < end; i++)
+    if (memcmp(own + first, more + first, (end - first) * sizeof *own) == 0)
+        return true;
+    for (size_t i = end; i-- > first;) /* most steps first: there they differ most */
         if (own[i] > more[i])
             return false;
     return true;
@@ -248,7 +252,7 @@ static uint32_t add_high(const struct hb_segment *s, int kind, uint32_t *high, u
                          uint32_t slot)
 {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = count; i-- > 0;) /* neighbours are alike */
         if (is_below(s, kind, slot, high[i]))
             return count;
     for (uint32_t i = 0; i < count; i++)

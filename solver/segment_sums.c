@@ -377,6 +377,8 @@ static void take_table(const struct hb_building *w, int64_t *from, const int64_t
 /* What a group's root may hold, in each slot and state. */
 static void lend_root(struct hb_building *w, struct slot_sums *slots, uint32_t root)
 {
+    if (!w->lends || hb_lend_bytes(&w->lends[root]) == 0)
+        return;
     bool moves = hb_building_moves(w, root);
     for (uint32_t q = 0; q < w->s->slot_count; q++)
         for (int k = 0; k < HB_PART_STATES && hb_building_lends(w, root, q); k++) {
