@@ -246,8 +246,7 @@ enum { LOOK_EACH = 64 };
 struct best {
     const struct hb_segment *s;
     const struct hb_spec *spec; /* of the walk over all of a cell; null: another walk */
-    hb_brute_walk *walk;
-    void *walk_context;
+    const struct hb_brute_walk *walk;
     const struct hb_brute_limits *limits;
     struct hb_replay *replay; /* null: times by the sums */
     bool alone;               /* the one best, and no place to keep */
@@ -334,7 +333,7 @@ static void walk_below(struct hb_arena *arena, struct best *b)
     struct hb_least least;
     b->most_ns = b->ceiling;
     if (!b->spec) {
-        b->walk(b->walk_context, visit_best, b);
+        b->walk->each(b->walk->context, visit_best, b);
         return;
     }
     hb_least_find(arena, b->s, b->spec, &least);
@@ -393,12 +392,11 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
     return b.count;
 }
 
-uint32_t hb_brute_best_of(struct hb_arena *arena, const struct hb_segment *s, hb_brute_walk *walk,
-                          void *context, const struct hb_brute_limits *limits, uint32_t most,
-                          struct hb_brute_choice *out)
+uint32_t hb_brute_best_of(struct hb_arena *arena, const struct hb_segment *s,
+                          const struct hb_brute_walk *walk, const struct hb_brute_limits *limits,
+                          uint32_t most, struct hb_brute_choice *out)
 {
-    struct best b = {
-        .s = s, .walk = walk, .walk_context = context, .limits = limits, .list = out, .most = most};
+    struct best b = {.s = s, .walk = walk, .limits = limits, .list = out, .most = most};
     find_best(arena, &b, HB_PARTS_MAX);
     return b.count;
 }

@@ -65,11 +65,14 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
                        uint32_t most, struct hb_brute_choice *out);
 
-/* Another walk over configurations of the segment, with its own context. */
-typedef void hb_brute_walk(void *context, hb_brute_visit *visit, void *visit_context);
+/* Another walk over configurations of the segment. */
+struct hb_brute_walk {
+    void (*each)(void *context, hb_brute_visit *visit, void *visit_context);
+    void *context;
+};
 /* The same of those. */
-uint32_t hb_brute_best_of(struct hb_arena *arena, const struct hb_segment *s, hb_brute_walk *walk,
-                          void *context, const struct hb_brute_limits *limits, uint32_t most,
-                          struct hb_brute_choice *out);
+uint32_t hb_brute_best_of(struct hb_arena *arena, const struct hb_segment *s,
+                          const struct hb_brute_walk *walk, const struct hb_brute_limits *limits,
+                          uint32_t most, struct hb_brute_choice *out);
 
 #endif

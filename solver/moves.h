@@ -17,7 +17,7 @@ struct hb_moves {
     int32_t least_steps; /* of a run that is cut or moved */
 };
 
-/* A walk of brute.h; context: the moves. */
+/* For hb_brute_walk; context: the moves. */
 void hb_moves_each(void *context, hb_brute_visit *visit, void *visit_context);
 
 #endif

@@ -366,6 +366,7 @@ static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32
     struct kinds kinds = {.count = 0};
     struct hb_moves moves = {
         .segment = segment, .now = parts, .block = block, .least_steps = least_steps(p)};
+    const struct hb_brute_walk walk = {hb_moves_each, &moves};
     struct hb_price now;
     p->priced = !hb_search_by_memory(p->s) && price_now(p, segment, parts, &moves.count, &now);
     if (!p->priced)
@@ -373,8 +374,8 @@ static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32
     moves.most_parts = may_split(p) ? most_runs(p) + moves.count - p->now.run_count : 0;
     struct hb_brute_limits limits = limits_below(p, now.bound_ns - 1);
     for (int pass = 0; pass < MOST_PASSES && kinds.ran < MOST_MOVED; pass++) {
-        uint32_t count = hb_brute_best_of(p->s->scratch, segment, hb_moves_each, &moves, &limits,
-                                          MOST_LISTED, list);
+        uint32_t count =
+            hb_brute_best_of(p->s->scratch, segment, &walk, &limits, MOST_LISTED, list);
         if (try_listed(p, segment, list, count, &kinds))
             return true;
         if (count < MOST_LISTED)
