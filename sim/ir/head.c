@@ -182,7 +182,8 @@ static bool is_wide(const struct hb_lower *lo)
 {
     int64_t ways = hb_fsdp_ways(lo, false);
     bool few = lo->local.vocab >= hb_mul_sat(POSTPONE_WIDTH, lo->local.tokens);
-    return (ways == 1 || ways >= POSTPONE_WAYS) && few;
+    bool whole = ways == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    return (whole || ways >= POSTPONE_WAYS) && few;
 }
 
 static bool is_ring_late(const struct hb_lower *lo)

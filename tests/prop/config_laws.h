@@ -236,6 +236,16 @@ static int64_t live_bytes(struct hb_arena *arena, const struct run *r)
     return alone.live_temp_bytes;
 }
 
+/* XLA:GPU scatters a table's rows where they are into a whole table, if they are as many as words,
+ * and gathers fewer, for each device's own columns. */
+static int64_t table_bytes(const struct run *r)
+{
+    for (uint32_t i = 0; i < r->p.buf_count; i++)
+        if (hb_str_same(r->p.bufs[i].name, "embedding, zeros for its gradient"))
+            return r->p.bufs[i].bytes;
+    return 0;
+}
+
 static const char *check_growth(struct hb_arena *arena, const struct run *small,
                                 const struct run *large, bool linear)
 {
@@ -249,6 +259,7 @@ static const char *check_growth(struct hb_arena *arena, const struct run *small,
         return "grown, and a lower live peak";
     /* One-hot rows of one sequence are predicates on XLA:GPU, of more they are indices. */
     linear = linear && (large->spec.lookup != HB_LOOKUP_ONEHOT || !large->p.outputs_lend);
+    linear = linear && table_bytes(large) == table_bytes(small);
     if (linear && large_bytes > 2 * small_bytes)
         return "twice the batch, and more than twice the live peak";
     return NULL;
