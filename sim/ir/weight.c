@@ -454,7 +454,8 @@ enum { WINDOW_MOST = 56 };
 
 static bool has_windows(const struct hb_lower *lo, int64_t width)
 {
-    for (int64_t lanes = lo->chip->window_least; lanes <= WINDOW_MOST; lanes++)
+    int64_t least = lo->chip->window_least;
+    for (int64_t lanes = WINDOW_MOST; lanes > 0 && lanes >= least; lanes--)
         if (width % (lanes * HB_TPU_LANES) == 0)
             return true;
     return false;
