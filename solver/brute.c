@@ -309,7 +309,7 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     c.price.bound_ns = hb_segment_bound_ns(b->s, parts, count);
     if (by_time && !may_enter(b, c.price.bound_ns, c.place))
         return true;
-    if (!is_small(b, parts, count, &c.price))
+    if (!is_small(b, parts, count, &c.price) || !hb_segment_in_order(b->s, parts, count))
         return true;
     if (by_time && b->replay) {
         int64_t ns = l->time == HB_TIME_TURNS ? hb_replay_turns_ns(b->replay, parts, count)
@@ -319,8 +319,6 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
     if (!may_enter(b, c.value, c.place) ||
         !before(l->after_value, l->after_place, c.value, c.place))
-        return true;
-    if (!hb_segment_in_order(b->s, parts, count))
         return true;
     insert_choice(b, &c, parts);
     b->ceiling = b->alone ? c.value : b->ceiling;

@@ -11,18 +11,17 @@
 #include "solver/menu.h"
 #include "solver/moves.h"
 #include "solver/replay.h"
+#include "solver/sized.h"
 
 enum {
     MOST_ROUNDS = 16,
     MOST_NEIGHBOURS = 64, /* of a block, in one round */
     MOST_TRIED = 12,      /* runs of the engine in one round */
-    MOST_LISTED = 64,     /* of other runs, by their price, at a time ... */
-    MOST_PASSES = 8,      /* ... so often ... */
+    MOST_LISTED = 512,    /* of other runs, by their price ... */
     MOST_MOVED = 48,      /* ... until so many of them were run */
     MOST_FAILED = 6,      /* ... and of one kind did not fit */
     MOST_RAN = 512,       /* in all */
     MOST_MORE_RUNS = 3,   /* than blocks */
-    LEAST_STEPS = 2,      /* one step is no loop: no policy is asked there */
     MOST_MOVES = 3 * HB_TN_COUNT
 };
 
@@ -203,13 +202,6 @@ static void take_up(struct polish *p, const struct hb_choice *better)
     p->value = hb_search_value(p->s, c.cell, c.step_ns, c.peak_bytes);
 }
 
-/* Of a run: fewer make no loop, and what is known of scans says nothing of them (sized.h). */
-static int32_t least_steps(const struct polish *p)
-{
-    int64_t unrolled = p->spec.stack.unroll;
-    return unrolled >= LEAST_STEPS ? (int32_t)unrolled + 1 : LEAST_STEPS;
-}
-
 /* Only scans are split. */
 static bool may_split(const struct polish *p)
 {
@@ -364,8 +356,10 @@ static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32
     struct hb_part parts[HB_PARTS_MAX];
     struct hb_brute_choice list[MOST_LISTED];
     struct kinds kinds = {.count = 0};
-    struct hb_moves moves = {
-        .segment = segment, .now = parts, .block = block, .least_steps = least_steps(p)};
+    struct hb_moves moves = {.segment = segment,
+                             .now = parts,
+                             .block = block,
+                             .least_steps = hb_sized_least_run(&p->spec)};
     const struct hb_brute_walk walk = {hb_moves_each, &moves};
     struct hb_price now;
     p->priced = !hb_search_by_memory(p->s) && price_now(p, segment, parts, &moves.count, &now);
@@ -373,17 +367,8 @@ static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32
         return false;
     moves.most_parts = may_split(p) ? most_runs(p) + moves.count - p->now.run_count : 0;
     struct hb_brute_limits limits = limits_below(p, now.bound_ns - 1);
-    for (int pass = 0; pass < MOST_PASSES && kinds.ran < MOST_MOVED; pass++) {
-        uint32_t count =
-            hb_brute_best_of(p->s->scratch, segment, &walk, &limits, MOST_LISTED, list);
-        if (try_listed(p, segment, list, count, &kinds))
-            return true;
-        if (count < MOST_LISTED)
-            return false;
-        limits.after_value = list[count - 1].value;
-        limits.after_place = list[count - 1].place;
-    }
-    return false;
+    uint32_t count = hb_brute_best_of(p->s->scratch, segment, &walk, &limits, MOST_LISTED, list);
+    return try_listed(p, segment, list, count, &kinds);
 }
 
 /* A run with its policy itself. */
@@ -437,7 +422,7 @@ static bool try_pieces(struct polish *p, const struct piece *pieces, uint32_t co
 static bool try_shifts(struct polish *p)
 {
     static const int32_t by[] = {1, -1, 2, -2, 4, -4};
-    int32_t least = least_steps(p);
+    int32_t least = hb_sized_least_run(&p->spec);
     struct piece pieces[HB_PARTS_MAX];
     uint32_t count = list_pieces(p, pieces);
     for (uint32_t i = 0; i + 1 < count; i++)
@@ -481,7 +466,7 @@ static bool try_tensors(struct polish *p, uint32_t run, bool ends)
     uint32_t count = list_pieces(p, pieces), block = pieces[run].block;
     struct hb_remat own =
         as_names(&pieces[run].remat, hb_menu_tensors(&p->spec.model.blocks[block]));
-    int32_t steps = pieces[run].steps, least = least_steps(p);
+    int32_t steps = pieces[run].steps, least = hb_sized_least_run(&p->spec);
     int32_t some[] = {least, steps / 4, steps / 2};
     uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
     for (uint32_t k = 0; k < made && !is_over(p); k++) {

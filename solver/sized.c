@@ -26,14 +26,16 @@ static int64_t auto_outer(int64_t steps)
     return best;
 }
 
-/* Of runs that a search cuts a block into. XLA:TPU takes the last trip of a loop that fetches from
- * the host out of it, and what is left of two trips is no loop: both layers stand in the step one
- * by one, and what they keep with them (16 layers of 4,096 that keep q, then layers that keep
- * mlp_gate too, with attn_out on the host, data 4 and fsdp 16 of v5p: of two 13.96 GiB, of
- * three 12.91). */
+int32_t hb_sized_least_run(const struct hb_spec *spec)
+{
+    int32_t least = spec->compiler == HB_XLA_TPU ? 3 : 2;
+    return spec->stack.unroll >= least ? (int32_t)spec->stack.unroll + 1 : least;
+}
+
+/* A run that a search may make, or a block of the file. */
 static bool is_run(const struct hb_spec *spec, int64_t steps)
 {
-    bool own = spec->compiler != HB_XLA_TPU || steps > 2;
+    bool own = steps >= hb_sized_least_run(spec);
     for (int i = 0; i < spec->model.block_count; i++)
         own = own || hb_block_steps(&spec->model.blocks[i]) == steps;
     return own;
