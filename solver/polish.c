@@ -279,8 +279,7 @@ static bool price_now(const struct polish *p, const struct hb_segment *segment,
         parts[count++] = (struct hb_part){first + policy, r->steps};
     }
     hb_segment_price(segment, parts, count, out);
-    struct hb_replay *replay = hb_replay_open(p->s->scratch, segment);
-    out->bound_ns = hb_larger(out->bound_ns, hb_replay_bound_ns(replay, parts, count));
+    out->bound_ns = hb_larger(out->bound_ns, hb_replay_bound_ns(segment->replay, parts, count));
     *out_count = count;
     return out->live_bytes <= p->now.peak_bytes && out->bound_ns <= p->now.step_ns;
 }
@@ -517,8 +516,10 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
                                  .device = s->ask->device,
                                  .unchecked = true,
                                  .bytes_only = hb_search_by_memory(s)};
-    bool better = hb_segment_build(s->scratch, &ask, &segment, &why) &&
-                  (try_segment(p, &segment) || try_moves(p, &segment, block));
+    bool built = hb_segment_build(s->scratch, &ask, &segment, &why);
+    if (built && !ask.bytes_only) /* one for all: it keeps what it made of each run */
+        segment.replay = hb_replay_open(s->scratch, &segment);
+    bool better = built && (try_segment(p, &segment) || try_moves(p, &segment, block));
     hb_arena_rewind(s->scratch, mark);
     return better;
 }

@@ -6,8 +6,8 @@
  * the best; what is better takes the place of the first, until nothing is. What the prices may not
  * know the engine runs each by itself: a tensor turned, steps that go from one run to the next and,
  * where the price of what is there is not below the engine's, some steps at an end of a run under a
- * policy of their own. A run has two steps or more, since one step is no loop. Policies that are
- * not in the plan's menus are appended to them, so that indices stay. */
+ * policy of their own. No run is shorter than sized.h says. Policies that are not in the plan's
+ * menus are appended to them, so that indices stay. */
 #ifndef HB_SOLVER_POLISH_H
 #define HB_SOLVER_POLISH_H
 

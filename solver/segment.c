@@ -130,7 +130,7 @@ static bool lower_one(struct hb_building *w, enum hb_floor_program part, struct 
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
     spec.merged = part == HB_FLOOR_MERGED;
-    spec.as_order = w->s->orders ? w->sample_order : spec.as_order;
+    spec.as_order = w->s->orders ? hb_segment_as_order(w->s) : spec.as_order;
     return hb_building_lower(w, &spec, part, out);
 }
 
@@ -157,7 +157,7 @@ static bool make_outline(struct hb_building *w)
     }
     name_items(w);
     if (!w->floor && !w->unordered)
-        w->sample_order = hb_segment_orders_open(w->arena, w->spec, w->menus, w->s);
+        hb_building_choose_order(w);
     choose_trips(w, w->s->item_count < 2 ? 2 : w->s->item_count);
     if (!lower_one(w, HB_FLOOR_FIRST, &w->a) || !lower_one(w, HB_FLOOR_SECOND, &w->b)) {
         w->why = "sizes beyond the range";

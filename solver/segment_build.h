@@ -17,7 +17,6 @@ struct hb_building {
     struct hb_segment *s;
     const char *why;
     struct hb_link *link;
-    int sample_order;                   /* spec.as_order, where there are orders of the segment */
     int *order;                         /* by item: which the steps that it leads are in */
     struct hb_floor_programs *programs; /* null: not kept */
     struct hb_program a;
@@ -69,7 +68,15 @@ const int64_t *hb_building_moving_bytes(struct hb_building *w, uint32_t root);
 /* Fills the tables of bytes. False, with w->why: they do not add up so. */
 bool hb_building_sum(struct hb_building *w);
 
+/* --- segment_order.c --- */
+
+/* Chooses the segment's order, once its items are named. */
+void hb_building_choose_order(struct hb_building *w);
+
 /* --- segment_check.c --- */
+
+/* One item whole, the other blocks under their first ones; their number. */
+uint32_t hb_building_whole(const struct hb_building *w, uint32_t item, struct hb_part *parts);
 
 /* False where it does not hold at all; else what is odd is marked. */
 bool hb_building_check(struct hb_building *w);

@@ -6,35 +6,21 @@
 #include "sim/engine/lend.h"
 #include "sim/engine/run.h"
 #include "sim/graph/link.h"
+#include "solver/brute.h"
 #include "solver/replay.h"
 #include "solver/segment_build.h"
 #include "solver/segment_order.h"
 #include "solver/space.h"
 
-/* The configuration of these parts. Blocks without items stay. */
+/* The configuration of these parts. */
 static bool lower_parts(struct hb_building *w, const struct hb_part *parts, uint32_t count,
                         struct hb_program *out)
 {
-    struct hb_spec spec = *w->spec;
+    struct hb_run runs[HB_PARTS_MAX];
+    struct hb_spec spec;
     struct hb_diag diag;
-    uint32_t at = 0, made = 0;
-    struct hb_block *blocks =
-        hb_arena_alloc(w->arena, count + (size_t)spec.model.block_count, sizeof *blocks);
-    for (int i = 0; i < spec.model.block_count; i++) {
-        if (!hb_building_is_looped(w, i)) {
-            blocks[made] = w->spec->model.blocks[i];
-            blocks[made++].remat = w->menus[i].policies[0];
-        }
-        int run = 0; /* under its own name: updates may come in the order of names */
-        for (; at < count && w->s->items[parts[at].item].block == (uint32_t)i; at++, made++) {
-            blocks[made] = w->spec->model.blocks[i];
-            blocks[made].name = hb_space_run_name(w->arena, w->spec, (uint32_t)i, run++);
-            blocks[made].remat = w->menus[i].policies[w->s->items[parts[at].item].policy];
-            blocks[made].repeat = parts[at].steps * blocks[made].unit;
-        }
-    }
-    spec.model.blocks = blocks;
-    spec.model.block_count = (int)made;
+    uint32_t made = hb_brute_runs(w->s, w->spec, parts, count, runs);
+    hb_space_parts_spec(w->arena, w->spec, w->menus, runs, made, &spec);
     hb_diag_init(&diag, w->arena);
     return hb_link_lower_in(w->arena, &diag, w->link, &spec, out);
 }
@@ -152,6 +138,11 @@ static uint32_t parts_beside(const struct hb_building *w, uint32_t item, uint32_
     return count;
 }
 
+uint32_t hb_building_whole(const struct hb_building *w, uint32_t item, struct hb_part *parts)
+{
+    return parts_beside(w, item, item, parts);
+}
+
 static uint32_t parts_with(const struct hb_building *w, uint32_t item, bool split,
                            struct hb_part *parts)
 {
@@ -230,7 +221,7 @@ static bool check_items(struct hb_building *w)
     struct hb_part parts[HB_PARTS_MAX];
     bool any = false;
     for (uint32_t i = 0; i < s->item_count; i++) {
-        s->odd_whole[i] = !check_ordered(w, parts, parts_with(w, i, false, parts));
+        s->odd_whole[i] = !check_ordered(w, parts, hb_building_whole(w, i, parts));
         uint32_t count = find_split(w, i, parts);
         s->odd_split[i] = count > 0 && !check_ordered(w, parts, count);
         any = any || !s->odd_whole[i] || (count > 0 && !s->odd_split[i]);

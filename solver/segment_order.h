@@ -7,15 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hb_arena;
-struct hb_menu;
 struct hb_part;
 struct hb_segment;
-struct hb_spec;
 
-/* Of a segment whose items are known. As spec.as_order has it: that of its sample. */
-int hb_segment_orders_open(struct hb_arena *arena, const struct hb_spec *spec,
-                           const struct hb_menu *menus, struct hb_segment *s);
+/* The order of a segment that has one, as spec.as_order says it. */
+int hb_segment_as_order(const struct hb_segment *s);
 bool hb_segment_in_order(const struct hb_segment *s, const struct hb_part *parts, uint32_t count);
 
 #endif
