@@ -68,7 +68,7 @@ static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
 static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)
 {
     const int64_t *m = s->mesh;
-    int64_t experts = m[HB_AX_EXPERT] * (s->sharding.expert_tensor == 1 ? m[HB_AX_TENSOR] : 1);
+    int64_t experts = hb_titan_expert_ways(s);
     hb_str_addf(out,
                 "\n[parallelism]\ndata_parallel_replicate_degree = %" PRId64
                 "\ndata_parallel_shard_degree = %" PRId64 "\ntensor_parallel_degree = %" PRId64

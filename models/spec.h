@@ -451,4 +451,11 @@ struct hb_spec {
     int as_order;        /* HB_OWN_ORDER ...; not a key */
 };
 
+/* torchtitan's ranks that have different experts: of the tensor axis, too, unless it splits each.
+ */
+static inline int64_t hb_titan_expert_ways(const struct hb_spec *s)
+{
+    return s->mesh[HB_AX_EXPERT] * (s->sharding.expert_tensor == 1 ? s->mesh[HB_AX_TENSOR] : 1);
+}
+
 #endif

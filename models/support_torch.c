@@ -45,7 +45,7 @@ static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
                           const struct hb_moe *m)
 {
     int64_t tensor = s->mesh[HB_AX_TENSOR], each = s->sharding.expert_tensor;
-    int64_t ways = s->mesh[HB_AX_EXPERT] * (each == 1 ? tensor : 1), ranks = s->mesh[HB_AX_FSDP];
+    int64_t ways = hb_titan_expert_ways(s), ranks = s->mesh[HB_AX_FSDP];
     if (s->sharding.states_over_sequence)
         ranks *= s->mesh[HB_AX_SEQUENCE];
     int64_t counted = ways > 1 ? ways : s->mesh[HB_AX_DATA]; /* as torchtitan does, with replicas */

@@ -296,15 +296,9 @@ static void add_mlp(struct hb_titan_layer *l, int64_t ff)
     add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
 }
 
-/* Ranks that have different experts: of the tensor axis, too, unless it splits each. */
-static int64_t expert_ways(const struct hb_spec *s)
-{
-    return s->mesh[HB_AX_EXPERT] * (s->sharding.expert_tensor == 1 ? s->mesh[HB_AX_TENSOR] : 1);
-}
-
 int64_t hb_titan_own_experts(const struct hb_titan_layer *l)
 {
-    return hb_div_up(l->block->moe.experts, expert_ways(l->e->spec));
+    return hb_div_up(l->block->moe.experts, hb_titan_expert_ways(l->e->spec));
 }
 
 int64_t hb_titan_expert_width(const struct hb_titan_layer *l)
@@ -327,7 +321,7 @@ static void add_experts(struct hb_titan_layer *l)
     int64_t d = l->e->spec->model.d_model, own = hb_titan_own_experts(l);
     int64_t ranks = l->e->fsdp.ranks / (l->sends ? l->e->spec->mesh[HB_AX_EXPERT] : 1);
     int64_t ff = hb_titan_expert_width(l);
-    int64_t counted = l->sends ? expert_ways(l->e->spec) : l->e->spec->mesh[HB_AX_DATA];
+    int64_t counted = l->sends ? hb_titan_expert_ways(l->e->spec) : l->e->spec->mesh[HB_AX_DATA];
     bool across = hb_mul_sat(ranks, counted) > m->experts;
     for (int i = 0; i < HB_TITAN_EXPERT_WEIGHTS; i++) {
         bool down = told[i].role == HB_TITAN_W_EXPERT_DOWN;
@@ -404,7 +398,7 @@ static void build_units(struct hb_titan *e, int64_t at)
         .gathered = HB_NONE,
         .sharded = HB_NONE};
     l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
-    l->sends = l->block->moe.experts && expert_ways(e->spec) > 1;
+    l->sends = l->block->moe.experts && hb_titan_expert_ways(e->spec) > 1;
     l->parted = l->block->moe.experts && e->ways > 1 && e->spec->sharding.expert_tensor != 1;
     add_weights(l);
     if (!l->sends)
