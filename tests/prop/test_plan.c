@@ -286,6 +286,34 @@ static void test_the_best_above_is_kept(void **state)
     unit_end(&u);
 }
 
+struct instance {
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan_ask ask;
+    struct hb_plan plan;
+};
+
+/* What its file asks for, without a local search. */
+static void open_instance(struct unit *u, const char *text, struct instance *n)
+{
+    assert_true(read_instance(u->env.arena, text, &n->spec));
+    assert_true(hb_device_load(u->env.arena, &u->diag, HB_SOURCE_DIR, n->spec.hardware.device,
+                               (struct hb_loc){0}, &n->device));
+    hb_plan_ask_make(&u->env, &n->spec, &n->device, &n->ask);
+    n->ask.polish = false;
+}
+
+/* The plan is what trying all finds. */
+static void check_best(struct unit *u, struct instance *n)
+{
+    struct hb_candidate best;
+    bool found;
+    assert_true(hb_plan_find(u->env.arena, &n->ask, &n->plan));
+    assert_true(hb_plan_exhaust(u->env.arena, &n->ask, &n->plan, 1e5, &best, &found));
+    assert_true(n->plan.found && found);
+    assert_true(best.value <= n->plan.best.value && best.value >= n->plan.best.value);
+}
+
 /* Mixtures whose experts take most of the time, on a budget that keeps a part of their values: what
  * the floors say of the backward pass decides which cells are opened at all. */
 static void test_mixtures_that_matter(void **state)
@@ -309,21 +337,9 @@ static void test_mixtures_that_matter(void **state)
             "plan: {search: {mesh: [{fsdp: 8}, {fsdp: 4, tensor: 2}], remat: true,"
             " batch: {accumulate: [1, 2]}}}\n",
             moe[i]);
-        struct hb_spec spec;
-        struct hb_device device;
-        struct hb_plan plan;
-        struct hb_candidate best;
-        bool found;
-        assert_true(read_instance(u.env.arena, text, &spec));
-        assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
-                                   (struct hb_loc){0}, &device));
-        struct hb_plan_ask ask;
-        hb_plan_ask_make(&u.env, &spec, &device, &ask);
-        ask.polish = false;
-        assert_true(hb_plan_find(u.env.arena, &ask, &plan));
-        assert_true(hb_plan_exhaust(u.env.arena, &ask, &plan, 1e5, &best, &found));
-        assert_true(plan.found && found);
-        assert_true(best.value <= plan.best.value && best.value >= plan.best.value);
+        struct instance n;
+        open_instance(&u, text, &n);
+        check_best(&u, &n);
     }
     unit_end(&u);
 }
@@ -347,24 +363,13 @@ static void test_splits_beside_an_odd_block(void **state)
         "compiler: xla-gpu\n"
         "plan: {search: {remat: true, stack: [scan, nested]}}\n";
     struct unit u;
-    struct hb_spec spec;
-    struct hb_device device;
-    struct hb_plan plan;
-    struct hb_candidate best;
-    bool found;
+    struct instance n;
     unit_start(&u);
-    assert_true(read_instance(u.env.arena, text, &spec));
-    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
-                               (struct hb_loc){0}, &device));
-    struct hb_plan_ask ask;
-    hb_plan_ask_make(&u.env, &spec, &device, &ask);
-    ask.polish = false;
-    ask.most_policies = 4;
-    ask.budget_bytes = 466981339;
-    assert_true(hb_plan_find(u.env.arena, &ask, &plan));
-    assert_true(hb_plan_exhaust(u.env.arena, &ask, &plan, 1e5, &best, &found));
-    assert_true(plan.found && found && plan.status == HB_PLAN_OPTIMAL);
-    assert_true(best.value <= plan.best.value && best.value >= plan.best.value);
+    open_instance(&u, text, &n);
+    n.ask.most_policies = 4;
+    n.ask.budget_bytes = 466981339;
+    check_best(&u, &n);
+    assert_true(n.plan.status == HB_PLAN_OPTIMAL);
     unit_end(&u);
 }
 
