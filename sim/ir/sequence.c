@@ -212,6 +212,11 @@ static struct floors find_floors(const struct hb_lower *lo)
     return f;
 }
 
+static bool keeps_contexts(const struct hb_block *b)
+{
+    return (b->remat.save & 1u << HB_TN_ATTN_CTX) != 0;
+}
+
 /* What a layer's backward pass holds between gathers: three of d_ff a token, five of the features,
  * two of the queries and their row sums over lanes, three of the keys, beside all of its weights
  * (post-order without stacks, zeros and what waits, MiB, of one sequence: 4,096 and 14,336 wide, a
@@ -227,7 +232,7 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     int64_t width = hb_add_sat(ff, hb_add_sat(5 * d, hb_add_sat(2 * q, 3 * k)));
     width = hb_add_sat(width, hb_mul_sat(2 * HB_TPU_LANES, a->heads));
     const struct hb_model *m = &lo->spec->model;
-    if (m->blocks[m->block_count - 1].remat.save & 1u << HB_TN_ATTN_CTX)
+    if (keeps_contexts(&m->blocks[m->block_count - 1]))
         width -= 2 * q;
     int64_t weights = hb_mul_sat(d, hb_add_sat(ff, hb_add_sat(2 * q, 2 * k)));
     return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
@@ -261,7 +266,7 @@ static int64_t turned_bytes(const struct hb_lower *lo)
     int64_t sum = 0;
     for (int i = 0; i < lo->whole->model.block_count; i++) {
         const struct hb_block *b = &lo->spec->model.blocks[i];
-        if (!fetches(lo, i) || !(b->remat.save & 1u << HB_TN_ATTN_CTX))
+        if (!fetches(lo, i) || !keeps_contexts(b))
             continue;
         int64_t width = hb_mul_sat(2 * b->attention.heads, b->attention.head_dim);
         int64_t steps = hb_block_steps(&lo->whole->model.blocks[i]);

@@ -23,7 +23,7 @@ bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
 /* What a layer's backward pass holds beside gradients. */
 int64_t hb_sequence_layer_bytes(const struct hb_lower *lo);
-/* The same between gathers over fsdp alone, one kind or the other, of layers that keep nothing. */
+/* Between gathers: over fsdp, padded or late ones, and in accumulation loops any others, too. */
 struct hb_sequence_gathers {
     bool depth;       /* depth-first */
     bool sum_waits;   /* the head's gradient comes at once, its sum after the layers */
