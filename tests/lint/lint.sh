@@ -96,6 +96,18 @@ check_scripts() {
     say 'the Makefile has less than 150 lines' "$work/these"
 }
 
+# What stands at the top of the house: anything else that is tracked there came by accident.
+check_top() {
+    if git rev-parse --git-dir >/dev/null 2>&1; then
+        git ls-files | sed 's,/.*,,' | sort -u | grep -vxE \
+            '\..*|CHANGELOG\.md|COPYING|HACKING\.md|Makefile|README\.md|base|cli|debian|docs|examples|hw|lib|models|plots|python|sim|solver|tests' \
+            >"$work/these" || true
+        say 'nothing stands at the top by accident' "$work/these"
+    else
+        skip 'nothing stands at the top by accident' 'a git tree'
+    fi
+}
+
 # Paths that a page names, in backticks or as a link; NAME and * stand for any.
 check_pages() {
     for page in README.md HACKING.md docs/*.md; do
@@ -148,6 +160,7 @@ check_shape
 check_family
 check_headers
 check_scripts
+check_top
 check_pages
 if [ "$mode" = full ]; then
     check_format
