@@ -192,7 +192,7 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     else
         l->grad = sum;
     ends->head_done = true;
-    hb_turn_sent(lo, HB_TURN_IN_LOSS);
+    hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
     gx = unchunk(lo, gx);
     return hb_loss_norm_back(lo, gx, x, own_bytes + (double)lo->p->bufs[x].bytes);
 }

@@ -166,6 +166,7 @@ static const struct hb_chip chips[] = {
      .window_least = 6,
      .sorted_long = 32769,
      .masks_turned = true,
+     .mlp_turned = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",
      .memory_mib = 97020,

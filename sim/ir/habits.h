@@ -67,6 +67,7 @@ struct hb_chip {
     bool ring_room_early;    /* room for what rings collect is there before the loss */
     bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
     bool turned_early;       /* stacks are copied before the loss */
+    bool mlp_turned;         /* its products read rows of its tensors between gathers */
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;

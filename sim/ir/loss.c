@@ -569,10 +569,10 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.w = hb_loss_use_head(lo, false);
     bool first = make_grad_first(lo, ends, &c);
     if (first)
-        hb_turn_sent(lo, HB_TURN_IN_LOSS);
+        hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
     if (!first)
-        hb_turn_sent(lo, HB_TURN_IN_LOSS);
+        hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
     hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
     if (!first)
         finish_loss(lo, ends, &c);
@@ -586,9 +586,11 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
     ends->loss_x = HB_NONE;
     ends->pending_before = HB_NONE;
-    hb_turn_sent(lo, HB_TURN_BEFORE_LOSS);
-    uint32_t g = lo->spec->loss.chunks > 1 ? hb_chunks_pass(lo, ends, x) : whole_loss(lo, ends, x);
-    hb_turn_sent(lo, HB_TURN_BEHIND_LOSS);
+    bool whole = lo->spec->loss.chunks == 1;
+    bool first = whole && (is_grad_first(lo) || is_started_first(lo));
+    hb_turn_sent(lo, HB_TURN_BEFORE_LOSS, first);
+    uint32_t g = whole ? whole_loss(lo, ends, x) : hb_chunks_pass(lo, ends, x);
+    hb_turn_sent(lo, HB_TURN_BEHIND_LOSS, first);
     return g;
 }
 

@@ -229,6 +229,13 @@ static bool has_twin(const struct hb_lower *lo, const struct hb_group *g, uint32
     return false;
 }
 
+static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name)
+{
+    if (name == HB_TN_MLP_GATE || name == HB_TN_MLP_UP)
+        return lo->chip->mlp_turned && lo->fsdp_mode == HB_WEIGHT_GATHER;
+    return name == HB_TN_ATTN_CTX || hb_turn_residual(lo);
+}
+
 /* What the backward pass wants the other way round of a stack on the host, it turns slice by slice,
  * unless the host has another stack of the same shape: there it comes whole, is turned and sent
  * back before the loop. Attention contexts (granite-8b and eight layers of it, v5e, data 4 and fsdp
@@ -239,20 +246,28 @@ static bool has_twin(const struct hb_lower *lo, const struct hb_group *g, uint32
  * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; qwen3-14b, v6e-16). It
  * hides behind what is long: on v5e a product of the head (copy.505 between the two), on v5p and
  * v6e all of the loss (24 and 60 layers of 5,120, fsdp 64: copy.657, 719 and 813 next to the
- * forward loop). Of a run that others follow after the loss (phi-4 of 37 and 3 layers, v5e:
- * copy.1081 and 1084 between the head's gradient and the first loop). */
+ * forward loop) unless the head's gradient comes first: then behind that (fusion.723,
+ * f32[5120,131072], before copy.818 below). Of a run that others follow after the loss (phi-4 of 37
+ * and 3 layers, v5e: copy.1081 and 1084 between the head's gradient and the first loop). On v6e,
+ * between gathers, gates beside what is up or their product, and those that are up beside gates
+ * (mistral-24b over 64, two of 4,096 in an accumulation loop or none: copy.815 and 818,
+ * bf16[40,2,4096,32768], beside the f32 logits; qwen3-32b over 16 and 8, 64 and 2; a gate beside
+ * the product alone; neither beside up alone, between rings, nor on v5e and v5p). */
 static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
 {
+    enum { TURNING = 5 };
     static const struct {
         enum hb_tensor_name name;
         uint32_t twins;
-    } turning[HB_TURNED] = {{HB_TN_ATTN_CTX, 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V},
-                            {HB_TN_LAYER_IN, 1u << HB_TN_ATTN_OUT},
-                            {HB_TN_ATTN_OUT, 1u << HB_TN_LAYER_IN}};
-    for (int i = 0; i < HB_TURNED; i++) {
+    } turning[TURNING] = {{HB_TN_ATTN_CTX, 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V},
+                          {HB_TN_LAYER_IN, 1u << HB_TN_ATTN_OUT},
+                          {HB_TN_ATTN_OUT, 1u << HB_TN_LAYER_IN},
+                          {HB_TN_MLP_GATE, 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT},
+                          {HB_TN_MLP_UP, 1u << HB_TN_MLP_GATE}};
+    for (int i = 0; i < TURNING; i++) {
         uint32_t stack = find_stack(g, turning[i].name, HB_KEEP_HOST);
-        bool wanted = turning[i].name == HB_TN_ATTN_CTX || hb_turn_residual(lo);
-        if (stack == HB_NONE || !wanted || !has_twin(lo, g, stack, turning[i].twins))
+        if (stack == HB_NONE || !is_wanted_turned(lo, turning[i].name) ||
+            !has_twin(lo, g, stack, turning[i].twins))
             continue;
         struct hb_emit e = {.name = "turn a stack from the host", .kind = HB_OP_COPY};
         hb_emit_write(&e, hb_temp(lo, hb_name(lo, g->layer.name, ".a stack from the host"),
@@ -262,9 +277,10 @@ static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
     }
 }
 
-void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at)
+void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool grad_first)
 {
-    enum hb_turn_at last = is_v5e_order(lo) ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
+    bool behind = is_v5e_order(lo) || grad_first;
+    enum hb_turn_at last = behind ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
     const struct hb_stack_plan *all = lo->layers;
     for (uint32_t i = 0; i < all->count && turns_at_all(lo); i++)
         if (all->groups[i].looped && all->groups[i].outer_stack == HB_NONE &&
