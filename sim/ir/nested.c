@@ -124,8 +124,9 @@ static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *gra
             l->cast = slice;
         }
         grads[i - g->layer.first_leaf] = l->grad;
-        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient of an outer block"),
-                          HB_CAT_GRADIENTS, hb_leaf_shape(lo, &part, hb_weight_grad_dtype(lo)));
+        l->grad = hb_temp_tiled(
+            lo, hb_name(lo, l->name, ", gradient of an outer block"), HB_CAT_GRADIENTS,
+            hb_leaf_shape(lo, &part, hb_weight_grad_dtype(lo)), hb_weight_grad_tiling(lo, l));
         hb_emit_mark(lo, "zero gradient of an outer block", HB_NONE, l->grad);
     }
 }

@@ -47,6 +47,7 @@ void hb_weight_nan_zeros(struct hb_lower *lo);
 void hb_weight_drop_nan_zeros(struct hb_lower *lo);
 /* In which dtype the gradient of a leaf is collected. */
 enum hb_dtype hb_weight_grad_dtype(const struct hb_lower *lo);
+enum hb_tiling hb_weight_grad_tiling(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Weights gathered once for a whole loop, the compute dtype's stack or that of one repeat; their
  * gradients collected as whole, then summed and split. */
 void hb_weight_gather_stacks(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat);
