@@ -52,7 +52,10 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
  * that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs on
  * the host), between gathers, too (13B over 64 and 32 beside 1 and 2, with q, k and v or mlp_gate
  * on the host, 4096 to 16384 tokens: bf16[40,1,8192,40,128]; with layer inputs alone: phi-4 over 64
- * of v5p and v6e, bf16[20,2,8192,40,128], 8B over 32 of v5e, bf16[32,1,8192,32,128]); in an
+ * of v5p and v6e, bf16[20,2,8192,40,128], 8B over 32 of v5e, bf16[32,1,8192,32,128]), and beside
+ * tensor parallelism (gemma3-27b over 16 and 2: copy.275, bf16[62,1,16384,16,128]; 8 layers of 8B
+ * over 16 and 64 with 2, on all three, one and two sequences, with q, k and v, mlp_gate or layer
+ * inputs on the host); in an
  * accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none
  * without or with mlp_up).
  * Stacks of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e
@@ -60,7 +63,7 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return stacks_may_turn(lo) && !g->inner && r->policy == HB_POLICY_NAMES && r->offload &&
+    return turns_at_all(lo) && !g->inner && r->policy == HB_POLICY_NAMES && r->offload &&
            g->trips > 1 && lo->spec->stack.unroll == 1;
 }
 
