@@ -41,6 +41,8 @@ static int64_t freed_bytes(const struct lister *l, uint32_t op)
     const struct hb_graph *g = l->g;
     if (g->ops[op].scalar)
         return INT64_MAX;
+    if (g->loops_even && hb_graph_ref_count(g, op, HB_GRAPH_RUNS) > 0)
+        return 0;
     int64_t sum = -l->made[op - l->first];
     const uint32_t *uses = hb_graph_refs(g, op, HB_GRAPH_USES);
     for (uint32_t i = 0; i < hb_graph_ref_count(g, op, HB_GRAPH_USES); i++) {
@@ -116,9 +118,9 @@ static void weigh_again(struct lister *l, uint32_t op)
         }
 }
 
-/* A loop hands back all that it is given: of what no trip changes the scheduler thinks that it is
- * made anew. What it holds inside does not count (hlo_memory_scheduler=2, "Bytes freed" of a
- * while: its operands but for parameters, less all of its tuple). */
+/* A loop hands back all that it is given: of what no trip changes XLA:GPU's scheduler thinks that it
+ * is made anew. What it holds inside does not count (hlo_memory_scheduler=2, "Bytes freed" of a
+ * while: its operands but for parameters, less all of its tuple; XLA:TPU's always 0). */
 static int64_t made_bytes(const struct lister *l, uint32_t op)
 {
     const struct hb_graph_op *at = &l->g->ops[op];

@@ -755,6 +755,7 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
     m.norm = m.column_sum = m.mean = m.labels = m.product = HB_NONE;
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
+    out->graph.loops_even = p->compiler == HB_XLA_TPU;
     m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);
     m.cast_of = by_buf(&m), m.cast_from = by_buf(&m);
     m.holder = by_buf(&m), m.seen = by_buf(&m), m.slot = by_buf(&m), m.roots = by_buf(&m);

@@ -105,6 +105,7 @@ static void open_maker(struct maker *k)
     rank_names(k);
     hb_graph_init(&k->graph, k->arena);
     k->moves_async = k->m->dialect == hb_hlo_dialect_find("gpu");
+    k->graph.loops_even = k->m->dialect->backend == HB_HLO_TPU;
 }
 
 /* --- ops and values --- */
