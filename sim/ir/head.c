@@ -223,7 +223,7 @@ static bool is_short_ring_late(const struct hb_lower *lo)
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    if (!hb_offloads(lo) || hb_sequence_gathers_known(lo))
+    if (!hb_offloads(lo) || hb_sequence_gathers_known(lo) || hb_sequence_tensor_known(lo))
         return false;
     if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE)
         return r->save != 0;
@@ -331,6 +331,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (is_update_slow(lo) || hb_sequence_post_tensor(lo))
         return true;
+    if (hb_sequence_tensor_known(lo))
+        return false;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
     if (hb_sequence_gathers_known(lo))

@@ -549,6 +549,15 @@ static bool make_grad_first(struct hb_lower *lo, struct hb_ends *ends, const str
     return true;
 }
 
+/* Whether whole stacks come from the host between the head's products: behind a gradient of it that
+ * comes first (mistral-24b over 64 of v6e, two microbatches, gates and what is up on the host:
+ * fusion.723, f32[5120,131072], before copy.818), and before the ring of its input's (8B over 16
+ * and 2 of v6e: copy.1045 between the logits and while.180). */
+static bool sends_between(const struct hb_lower *lo)
+{
+    return is_grad_first(lo) || is_started_first(lo) || hb_head_ring(lo);
+}
+
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct hb_loss_pass c = {.seq = lo->local.seq};
@@ -567,12 +576,12 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_loss_make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
-    bool first = make_grad_first(lo, ends, &c);
-    if (first)
-        hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
+    bool first = make_grad_first(lo, ends, &c), between = sends_between(lo);
+    if (between)
+        hb_turn_sent(lo, HB_TURN_IN_LOSS, between);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (!first)
-        hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
+    if (!between)
+        hb_turn_sent(lo, HB_TURN_IN_LOSS, between);
     hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
     if (!first)
         finish_loss(lo, ends, &c);
@@ -587,10 +596,10 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     ends->loss_x = HB_NONE;
     ends->pending_before = HB_NONE;
     bool whole = lo->spec->loss.chunks == 1;
-    bool first = whole && (is_grad_first(lo) || is_started_first(lo));
-    hb_turn_sent(lo, HB_TURN_BEFORE_LOSS, first);
+    bool between = whole && sends_between(lo);
+    hb_turn_sent(lo, HB_TURN_BEFORE_LOSS, between);
     uint32_t g = whole ? whole_loss(lo, ends, x) : hb_chunks_pass(lo, ends, x);
-    hb_turn_sent(lo, HB_TURN_BEHIND_LOSS, first);
+    hb_turn_sent(lo, HB_TURN_BEHIND_LOSS, between);
     return g;
 }
 

@@ -38,7 +38,9 @@ struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
 struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo);
 /* Whether the list is taken and makes the head's gradient at once (v5e's gathers, too). */
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
-/* The same beside tensor parallelism: whether post-order is least, so that the logits wait. */
+/* The same beside tensor parallelism: whether post-order is least, so that the logits wait; and
+ * whether that alone decides, between rings with one sequence. */
+bool hb_sequence_tensor_known(const struct hb_lower *lo);
 bool hb_sequence_post_tensor(const struct hb_lower *lo);
 /* Whether the loop over a loss's chunks that adds the loss up comes last of all: depth-first, on
  * one TPU or in stages alone, and wherever the batch is split. */

@@ -250,13 +250,14 @@ static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name
  * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; qwen3-14b, v6e-16). It
  * hides behind what is long: on v5e a product of the head (copy.505 between the two), on v5p and
  * v6e all of the loss (24 and 60 layers of 5,120, fsdp 64: copy.657, 719 and 813 next to the
- * forward loop) unless the head's gradient comes first: then behind that (fusion.723,
- * f32[5120,131072], before copy.818 below). Of a run that others follow after the loss (phi-4 of 37
- * and 3 layers, v5e: copy.1081 and 1084 between the head's gradient and the first loop). On v6e,
- * between gathers, gates beside what is up or their product, and those that are up beside gates
- * (mistral-24b over 64, two of 4,096 in an accumulation loop or none: copy.815 and 818,
- * bf16[40,2,4096,32768], beside the f32 logits; qwen3-32b over 16 and 8, 64 and 2; a gate beside
- * the product alone; neither beside up alone, between rings, nor on v5e and v5p). */
+ * forward loop), or what of it stands between the head's products (loss.c). Of a run that others
+ * follow after the loss (phi-4 of 37 and 3 layers, v5e: copy.1081 and 1084 between the head's
+ * gradient and the first loop). On v6e, between gathers, gates beside what is up or their product,
+ * and those that are up beside gates (mistral-24b over 64, two of 4,096 in an accumulation loop or
+ * none: copy.815 and 818, bf16[40,2,4096,32768], beside the f32 logits; qwen3-32b over 64 and 2; a
+ * gate beside the product alone), and between rings over fsdp beside tensor those of one sequence
+ * (over 16 and 8, 2,048 to 8,192 tokens; not of two); not up beside the product alone, between
+ * other rings, on v5e or v5p. */
 static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
 {
     enum { TURNING = 5 };
@@ -281,10 +282,10 @@ static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
     }
 }
 
-void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool grad_first)
+void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool between)
 {
-    bool behind = is_v5e_order(lo) || grad_first;
-    enum hb_turn_at last = behind ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
+    bool inside = is_v5e_order(lo) || between;
+    enum hb_turn_at last = inside ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
     const struct hb_stack_plan *all = lo->layers;
     for (uint32_t i = 0; i < all->count && turns_at_all(lo); i++)
         if (all->groups[i].looped && all->groups[i].outer_stack == HB_NONE &&

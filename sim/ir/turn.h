@@ -10,10 +10,10 @@ bool hb_turn_residual(const struct hb_lower *lo);
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g);
 /* Before the group runs backwards: those that come before its loop, into the same. */
 void hb_turn_begun(struct hb_lower *lo, struct hb_group *g);
-/* Those of the stacks that come whole from the host which do so here; grad_first: the head's
- * gradient comes before that of its input. */
+/* Those of the stacks that come whole from the host which do so here; between: what else would hide
+ * behind the loss stands between the head's products. */
 enum hb_turn_at { HB_TURN_BEFORE_LOSS, HB_TURN_IN_LOSS, HB_TURN_BEHIND_LOSS };
-void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool grad_first);
+void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool between);
 /* After the group ran backwards: the other copies, or what is read with those that were made early.
  */
 void hb_turn_last(struct hb_lower *lo, const struct hb_group *g);
