@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "sim/ir/copies.h"
+#include "sim/ir/layer.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
@@ -210,6 +211,18 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
+/* Sorted experts of one sequence that fetch: the f32 logits stay to the end (qwen3-30b, 12 layers,
+ * over 64 of v5e, v5p and v6e and over 32 and 2, with layer inputs or q, k and v on the host, in
+ * bf16 as well; not of two or four sequences, nor of the einsum), on v5e and v5p with the head's
+ * gradient, which between late gathers comes at once. */
+static bool sorts_and_fetches(const struct hb_lower *lo)
+{
+    const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
+    return lo->habits->rings && hb_offloads(lo) && lo->local.batch == 1 &&
+           lo->spec->stack.form == HB_FORM_SCAN && lo->spec->batch.accumulate == 1 &&
+           m->experts > 0 && hb_layer_sorts_rows(m);
+}
+
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
  * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
@@ -225,6 +238,8 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
     if (!hb_offloads(lo) || hb_sequence_gathers_known(lo) || hb_sequence_tensor_known(lo))
         return false;
+    if (sorts_and_fetches(lo))
+        return lo->gather_form != HB_GATHER_LATE;
     if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE)
         return r->save != 0;
     return lo->habits->rings && lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
@@ -283,7 +298,8 @@ bool hb_head_both_wait(const struct hb_lower *lo)
 
 bool hb_head_label_waits(const struct hb_lower *lo)
 {
-    return is_sequence(lo, HB_SEQUENCE_DEPTH);
+    return is_sequence(lo, HB_SEQUENCE_DEPTH) ||
+           (sorts_and_fetches(lo) && lo->gather_form == HB_GATHER_LATE);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
