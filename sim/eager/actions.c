@@ -301,8 +301,9 @@ struct hb_actions hb_pipeline_passes(struct hb_arena *arena, const struct hb_pip
 
 /* --- weights --- */
 
-/* Stages of the next passes, each once, no more than `most` unless two are joined. */
-static int next_stages(const struct hb_actions *a, uint32_t from, int64_t *stages, int most)
+/* Stages of the next passes, each once, no more than MOST_ACTIVE unless two are joined; the rank
+ * has no more than `all`. */
+static int next_stages(const struct hb_actions *a, uint32_t from, int64_t *stages, int64_t all)
 {
     int count = 0;
     for (uint32_t i = from; i < a->count; i++) {
@@ -311,7 +312,7 @@ static int next_stages(const struct hb_actions *a, uint32_t from, int64_t *stage
             k++;
         if (k == count)
             stages[count++] = a->list[i].stage;
-        if (count >= most && !a->list[i].joined)
+        if (count == all || (count >= MOST_ACTIVE && !a->list[i].joined))
             break;
     }
     return count;
@@ -328,13 +329,14 @@ static bool is_among(const int64_t *stages, int count, int64_t stage)
 struct active {
     int64_t stages[MOST_ACTIVE + 2];
     int count;
+    int64_t all; /* of the rank */
 };
 
 static void hold_next(struct hb_arena *arena, const struct hb_actions *passes, uint32_t at,
                       struct active *now, struct hb_actions *out)
 {
     int64_t next[MOST_ACTIVE + 2];
-    int count = next_stages(passes, at, next, MOST_ACTIVE), kept = 0;
+    int count = next_stages(passes, at, next, now->all), kept = 0;
     struct active before = *now;
     for (int i = 0; i < before.count; i++) {
         if (is_among(next, count, before.stages[i]))
@@ -357,7 +359,7 @@ static struct hb_actions add_weights(struct hb_arena *arena, const struct hb_pip
                                      const struct hb_actions *passes)
 {
     struct hb_actions out = {0};
-    struct active now = {.count = 0};
+    struct active now = {.all = p->chunks};
     int64_t stages = p->ranks * p->chunks;
     int64_t *seen = hb_arena_alloc(arena, (size_t)stages, sizeof *seen);
     for (uint32_t i = 0; i < passes->count; i++) {
@@ -556,6 +558,12 @@ const struct hb_actions *hb_pipeline_actions(struct hb_arena *arena, const struc
     return made;
 }
 
+bool hb_action_is_of_one(const struct hb_action *a)
+{
+    return a->kind != HB_ACT_UNSHARD && a->kind != HB_ACT_RESHARD && a->kind != HB_ACT_REDUCE &&
+           a->kind != HB_ACT_WAIT_REDUCE;
+}
+
 void hb_action_name(struct hb_str *out, const struct hb_action *a)
 {
     static const char *const names[] = {
@@ -566,10 +574,8 @@ void hb_action_name(struct hb_str *out, const struct hb_action *a)
         [HB_ACT_RECV_F] = "RECV_F",   [HB_ACT_RECV_B] = "RECV_B",
         [HB_ACT_SEND_F] = "SEND_F",   [HB_ACT_SEND_B] = "SEND_B",
         [HB_ACT_WAIT_F] = "WAIT_F",   [HB_ACT_WAIT_B] = "WAIT_B"};
-    bool whole = a->kind == HB_ACT_UNSHARD || a->kind == HB_ACT_RESHARD ||
-                 a->kind == HB_ACT_REDUCE || a->kind == HB_ACT_WAIT_REDUCE;
     hb_str_addf(out, "%lld%s", (long long)a->stage, names[a->kind]);
-    if (!whole)
+    if (hb_action_is_of_one(a))
         hb_str_addf(out, "%lld", (long long)a->microbatch);
     if (a->joined)
         hb_str_add(out, "+");

@@ -65,6 +65,8 @@ struct hb_actions hb_pipeline_passes(struct hb_arena *arena, const struct hb_pip
                                      int64_t rank);
 /* All that the runtime does, of schedules that are `many`, by rank. */
 const struct hb_actions *hb_pipeline_actions(struct hb_arena *arena, const struct hb_pipeline *p);
+/* It is of one microbatch, not of a whole stage. */
+bool hb_action_is_of_one(const struct hb_action *a);
 /* As torch prints it: "2F0". */
 void hb_action_name(struct hb_str *out, const struct hb_action *a);
 

@@ -10,6 +10,14 @@
 #include "base/size.h"
 #include "base/str.h"
 
+void hb_sums_take(struct hb_sums *s, int64_t bytes, int64_t counted_bytes)
+{
+    s->alive_bytes = hb_add_sat(s->alive_bytes, bytes);
+    s->most_bytes = hb_larger(s->most_bytes, s->alive_bytes);
+    s->asked_bytes = hb_add_sat(s->asked_bytes, counted_bytes);
+    s->asked_count++;
+}
+
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p)
 {
     *t = (struct hb_tape){.arena = arena, .p = p, .where = ""};
@@ -42,7 +50,7 @@ static void give_dead(struct hb_tape *t)
     }
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->storages[t->dead[i]].served != HB_NONE)
-            t->server->give(t->server->context, t->storages[t->dead[i]].served);
+            t->server->give(t->server->context, &t->storages[t->dead[i]]);
     t->dead_count = 0;
     t->open = false;
 }
@@ -50,12 +58,10 @@ static void give_dead(struct hb_tape *t)
 /* A storage that died under the op that made it needs no reader. */
 void hb_tape_end(struct hb_tape *t)
 {
+    if (t->server)
+        give_dead(t);
     if (!t->open)
         return;
-    if (t->server) {
-        give_dead(t);
-        return;
-    }
     hb_program_add_op(t->p, t->op);
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->dead[i] != t->written)

@@ -70,12 +70,26 @@ struct hb_storage {
     bool stays; /* an argument, or kept for later steps */
 };
 
+/* What a server is asked of in sum, kept by it; what was left out is added (alike.h). */
+struct hb_sums {
+    int64_t alive_bytes; /* now */
+    int64_t most_bytes;
+    int64_t asked_bytes;
+    uint32_t asked_count;
+    bool repeats;  /* what is asked for now stands for what is left out later */
+    bool left_out; /* something was */
+};
+
+/* A storage comes that takes so many bytes, and counts as so many that were asked for. */
+void hb_sums_take(struct hb_sums *s, int64_t bytes, int64_t counted_bytes);
+
 /* An allocator that is asked for storages as they come and go, in place of a program of them: all
  * that a peak takes. A storage of no bytes is not asked for. */
 struct hb_server {
     void *context;
     uint32_t (*take)(void *context, int64_t bytes, uint8_t pool);
-    void (*give)(void *context, uint32_t served);
+    void (*give)(void *context, const struct hb_storage *s);
+    struct hb_sums *sums; /* null: each storage has to be asked for */
 };
 
 struct hb_tape {

@@ -9,8 +9,10 @@
  * Each stage is an FSDP root of its own, with streams of its own. Its weights stay whole after a
  * pass backwards, their gradients are added up whole, and all is reduced after its last pass. */
 #include "base/arena.h"
+#include "base/diag.h"
 #include "base/str.h"
 #include "sim/eager/actions.h"
+#include "sim/eager/alike.h"
 #include "sim/eager/titan_parts.h"
 
 /* A microbatch of a stage that has run forwards. */
@@ -45,6 +47,7 @@ struct pipe {
     struct alive *alive; /* by chunk, then microbatch */
     uint32_t *leaves;    /* of the last stage, by microbatch */
     struct names names;
+    int64_t left_bytes; /* of storages left out, in the end */
 };
 
 static struct alive *find(struct pipe *w, int64_t chunk, int64_t microbatch)
@@ -359,6 +362,22 @@ static void back_weights(struct pipe *w, int64_t chunk, int64_t microbatch)
     replace(w->e->t, &a->root, HB_NONE);
 }
 
+/* --- microbatches that are alike --- */
+
+/* Null: storages are asked for one by one. A pass that gathers weights finds what the pass before
+ * it gathered, so it is not alike wherever it stands. */
+static struct hb_sums *find_sums(const struct pipe *w)
+{
+    const struct hb_server *server = w->e->t->server;
+    return server && !w->e->spec->sharding.reshard_after_forward ? server->sums : NULL;
+}
+
+static void leave_out(struct pipe *w, struct hb_sums *sums, const struct hb_stretch *done)
+{
+    hb_stretch_add(sums, done);
+    w->left_bytes += done->change_bytes;
+}
+
 /* --- schedules that torch writes out: one stage a rank --- */
 
 static void receive_input(struct pipe *w, int64_t microbatch)
@@ -437,24 +456,49 @@ static void run_1f1b(struct pipe *w)
     }
 }
 
+static void forward_gpipe(struct pipe *w, int64_t microbatch)
+{
+    receive_input(w, microbatch);
+    forward(w, 0, microbatch);
+    replace(w->e->t, &w->names.received, HB_NONE);
+}
+
+static void backward_gpipe(struct pipe *w, int64_t microbatch)
+{
+    struct hb_tape *t = w->e->t;
+    receive_grad(w, microbatch);
+    replace(t, &w->names.sent, HB_NONE);
+    backward(w, 0, microbatch);
+    send_grad(w, microbatch);
+    replace(t, &w->names.grad, HB_NONE);
+}
+
+/* The first makes gradients, others add to them: from the third on as the second does. */
+static void each_microbatch(struct pipe *w, void (*run)(struct pipe *, int64_t))
+{
+    struct hb_tape *t = w->e->t;
+    struct hb_sums *sums = w->p.microbatches > 2 ? find_sums(w) : NULL;
+    if (!sums) {
+        for (int64_t i = 0; i < w->p.microbatches; i++)
+            run(w, i);
+        return;
+    }
+    run(w, 0);
+    hb_tape_end(t);
+    struct hb_stretch second = hb_stretch_begin(sums);
+    run(w, 1);
+    hb_tape_end(t);
+    hb_stretch_end(sums, &second);
+    for (int64_t i = 2; i < w->p.microbatches; i++)
+        leave_out(w, sums, &second);
+}
+
 /* ScheduleGPipe: outputs are let go after all passes forwards. */
 static void run_gpipe(struct pipe *w)
 {
-    struct hb_tape *t = w->e->t;
-    for (int64_t i = 0; i < w->p.microbatches; i++) {
-        receive_input(w, i);
-        forward(w, 0, i);
-        replace(t, &w->names.received, HB_NONE);
-    }
-    for (int64_t i = 0; i < w->p.microbatches; i++)
-        let_output_go(w, i);
-    for (int64_t i = 0; i < w->p.microbatches; i++) {
-        receive_grad(w, i);
-        replace(t, &w->names.sent, HB_NONE);
-        backward(w, 0, i);
-        send_grad(w, i);
-        replace(t, &w->names.grad, HB_NONE);
-    }
+    each_microbatch(w, forward_gpipe);
+    each_microbatch(w, let_output_go);
+    each_microbatch(w, backward_gpipe);
 }
 
 static void run_single(struct pipe *w)
@@ -521,6 +565,43 @@ static void act(struct pipe *w, const struct hb_action *a)
     }
 }
 
+/* What the stage's gathers leave to wait for is the first pass's that comes, be it left out. */
+static void enter_for(struct pipe *w, const struct hb_action *a)
+{
+    int64_t chunk = chunk_of(w, w->e->rank, a->stage);
+    bool none = a->kind == HB_ACT_INPUT && w->e->stages[chunk].embeds;
+    if (a->kind <= HB_ACT_WEIGHT && !none)
+        enter(w, chunk);
+}
+
+/* A server that adds up is not asked again for what microbatches before did. Of those left out the
+ * last stage's inputs are there to the end: they count until then. */
+static void run_many(struct pipe *w)
+{
+    struct hb_tape *t = w->e->t;
+    struct hb_sums *sums = find_sums(w);
+    const struct hb_actions *todo = &w->e->actions[w->e->rank];
+    struct hb_alike *alike = sums ? hb_alike_find(t->arena, &w->p, w->e->rank, todo) : NULL;
+    struct hb_stretch *done = hb_arena_alloc(t->arena, sums ? todo->count : 0, sizeof *done);
+    for (uint32_t i = 0; i < todo->count; i++) {
+        const struct hb_action *a = &todo->list[i];
+        if (!sums || alike[i].kind == HB_ALIKE_RUN) {
+            act(w, a);
+            continue;
+        }
+        enter_for(w, a);
+        hb_tape_end(t);
+        if (alike[i].kind == HB_ALIKE_MODEL) {
+            done[i] = hb_stretch_begin(sums);
+            act(w, a);
+            hb_tape_end(t);
+            hb_stretch_end(sums, &done[i]);
+        } else {
+            leave_out(w, sums, &done[alike[i].model]);
+        }
+    }
+}
+
 static void clear(struct pipe *w)
 {
     for (int64_t i = 0; i < w->p.chunks * w->p.microbatches; i++) {
@@ -568,12 +649,15 @@ void hb_titan_run_pipeline(struct hb_titan *e)
     } else {
         if (!e->actions)
             e->actions = hb_pipeline_actions(t->arena, &w.p);
-        const struct hb_actions *todo = &e->actions[e->rank];
-        for (uint32_t i = 0; i < todo->count; i++)
-            act(&w, &todo->list[i]);
+        run_many(&w);
     }
     for (int64_t i = 0; i < w.p.microbatches; i++)
         replace(t, &w.leaves[i], HB_NONE);
+    if (w.left_bytes && !e->heads)
+        HB_BUG("rank %lld leaves out %lld bytes that nobody gives back", (long long)e->rank,
+               (long long)w.left_bytes);
+    if (w.left_bytes)
+        t->server->sums->alive_bytes -= w.left_bytes;
     e->chunks = chunks;
     hb_tape_drop(t, tokens);
     hb_tape_drop(t, labels);

@@ -102,16 +102,8 @@ static int64_t walk_ops(const struct floor *f)
 
 /* --- without a short program --- */
 
-struct storage {
-    int64_t bytes;
-    uint8_t pool;
-};
-
 struct held {
-    struct hb_arena *arena;
-    struct storage *list;
-    uint32_t count, cap;
-    int64_t live_bytes, peak_bytes;
+    struct hb_sums sums;
     int64_t pool_bytes[UINT8_MAX + 1], most_bytes[UINT8_MAX + 1]; /* by pool */
 };
 
@@ -119,38 +111,35 @@ static uint32_t take(void *context, int64_t bytes, uint8_t pool)
 {
     struct held *h = context;
     int64_t size = hb_cuda_round(bytes);
-    h->list = hb_grow(h->arena, h->list, h->count, &h->cap, sizeof *h->list);
-    h->list[h->count] = (struct storage){size, pool};
-    h->live_bytes = hb_add_sat(h->live_bytes, size);
+    hb_sums_take(&h->sums, size, size);
     h->pool_bytes[pool] = hb_add_sat(h->pool_bytes[pool], size);
-    h->peak_bytes = hb_larger(h->peak_bytes, h->live_bytes);
     h->most_bytes[pool] = hb_larger(h->most_bytes[pool], h->pool_bytes[pool]);
-    return h->count++;
+    return 0;
 }
 
-static void give(void *context, uint32_t at)
+static void give(void *context, const struct hb_storage *s)
 {
     struct held *h = context;
-    h->live_bytes -= h->list[at].bytes;
-    h->pool_bytes[h->list[at].pool] -= h->list[at].bytes;
+    int64_t size = hb_cuda_round(s->bytes);
+    h->sums.alive_bytes -= size;
+    h->pool_bytes[s->pool] -= size;
 }
 
 static int64_t held_floor(struct hb_arena *scratch, const struct hb_spec *spec,
                           struct hb_rank_ask ask)
 {
     struct held *h = hb_arena_alloc(scratch, 1, sizeof *h);
-    struct hb_server server = {h, take, give};
     struct hb_caching caching = hb_step_caching(spec);
+    struct hb_server server = {h, take, give, counts_pools(&caching) ? NULL : &h->sums};
     struct hb_diag quiet;
     int64_t sum = 0;
-    h->arena = scratch;
     hb_diag_init(&quiet, scratch);
     ask.server = &server;
     if (!hb_step_serve(scratch, &quiet, spec, &ask))
         return INT64_MAX;
     for (int i = 0; i <= UINT8_MAX; i++)
         sum = hb_add_sat(sum, h->most_bytes[i]);
-    return counts_pools(&caching) ? sum : h->peak_bytes;
+    return counts_pools(&caching) ? sum : h->sums.most_bytes;
 }
 
 static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec, int64_t rank)

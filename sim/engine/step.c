@@ -39,98 +39,185 @@ static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct 
 
 struct asked {
     struct hb_cuda *cuda;
-    int64_t total; /* of what was asked for, as hb_step_check_total has it */
-    uint32_t count;
+    struct hb_sums sums; /* of requests; asked: as hb_step_check_total has it */
+    int64_t rest_bytes;  /* that blocks in use have beyond their requests */
+    int64_t most_bytes;  /* alive, with these */
+    bool unsure;         /* what is left out may have such blocks */
 };
+
+/* What is cut off a block of a whole number of such steps leaves such a one, or nothing, and none
+ * is larger than its request; of small requests' blocks all that is left is cut off. */
+static bool is_even(int64_t bytes)
+{
+    const int64_t small = 1 << 20, step = 2 << 20;
+    return bytes <= small || hb_cuda_round(bytes) % step == 0;
+}
 
 static uint32_t take(void *context, int64_t bytes, uint8_t pool)
 {
     struct asked *a = context;
-    int64_t address;
-    a->total = hb_add_sat(a->total, hb_round_up(bytes, ROUND_BYTES));
-    a->count++;
-    return hb_cuda_take(a->cuda, bytes, pool, &address);
+    int64_t address, size = hb_cuda_round(bytes);
+    int64_t before = hb_cuda_stats(a->cuda).allocated_bytes;
+    uint32_t block = hb_cuda_take(a->cuda, bytes, pool, &address);
+    a->rest_bytes += hb_cuda_stats(a->cuda).allocated_bytes - before - size;
+    hb_sums_take(&a->sums, size, hb_round_up(bytes, ROUND_BYTES));
+    a->most_bytes = hb_larger(a->most_bytes, hb_add_sat(a->sums.alive_bytes, a->rest_bytes));
+    if (a->sums.repeats && (a->rest_bytes || !is_even(bytes)))
+        a->unsure = true;
+    return block;
 }
 
-static void give(void *context, uint32_t block)
+static void give(void *context, const struct hb_storage *s)
 {
     struct asked *a = context;
-    hb_cuda_give(a->cuda, block);
+    int64_t before = hb_cuda_stats(a->cuda).allocated_bytes, size = hb_cuda_round(s->bytes);
+    hb_cuda_give(a->cuda, s->served);
+    a->rest_bytes -= before - hb_cuda_stats(a->cuda).allocated_bytes - size;
+    a->sums.alive_bytes -= size;
 }
 
-/* ask->storages becomes known. */
+struct rank {
+    int64_t peak_bytes;
+    uint32_t storages;
+    bool exact;  /* each storage was asked for; else what repeats was added up: no more than that */
+    bool unsure; /* that may have left out what blocks take beyond their requests */
+};
+
 static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                      struct hb_rank_ask *ask, int64_t *out_bytes)
+                      struct hb_rank_ask ask, bool adds_up, struct rank *out)
 {
+    struct hb_arena_mark mark = hb_arena_mark(arena);
     struct hb_caching c = hb_step_caching(spec);
     struct asked a = {.cuda = hb_cuda_new(arena, hb_caching_limits(&c))};
-    ask->server = &(struct hb_server){&a, take, give};
-    bool ok = hb_step_serve(arena, diag, spec, ask) && check_total(diag, a.total, spec->model.name);
-    ask->server = NULL;
-    ask->storages = a.count;
-    struct hb_cuda_stats stats = hb_cuda_stats(a.cuda);
-    *out_bytes = c.reserved ? stats.peak_reserved_bytes : stats.peak_allocated_bytes;
+    struct hb_server server = {&a, take, give, adds_up ? &a.sums : NULL};
+    ask.server = &server;
+    bool ok = hb_step_serve(arena, diag, spec, &ask) &&
+              check_total(diag, a.sums.asked_bytes, spec->model.name);
+    int64_t reserved = hb_cuda_stats(a.cuda).peak_reserved_bytes;
+    *out = (struct rank){.peak_bytes = c.reserved ? reserved : a.most_bytes,
+                         .storages = a.sums.asked_count,
+                         .exact = !a.sums.left_out};
+    if (a.sums.left_out) {
+        out->unsure = a.most_bytes > a.sums.most_bytes || (a.unsure && !c.expandable);
+        out->peak_bytes = a.sums.most_bytes;
+    }
+    hb_arena_rewind(arena, mark);
     return ok;
 }
 
-/* Of all ranks, and what to ask for the one that is told: that of pipeline.rank, or the heaviest.
- */
-static bool all_peaks(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                      int64_t *peaks, struct hb_rank_ask *out_told)
+struct ranks {
+    struct rank *list;
+    int64_t count;
+    int64_t told; /* -1: the heaviest */
+    struct hb_rank_ask ask;
+};
+
+static bool all_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                      struct ranks *out)
 {
-    struct hb_rank_ask ask = {.actions = hb_step_actions(arena, spec)};
-    int64_t count = hb_step_ranks(spec), own = count > 1 ? spec->pipeline.rank : -1;
-    for (int64_t r = 0; r < count; r++) {
-        struct hb_arena_mark mark = hb_arena_mark(arena);
-        ask.rank = r;
+    struct hb_caching c = hb_step_caching(spec);
+    bool adds_up = !c.reserved && !c.max_split_bytes;
+    *out = (struct ranks){.count = hb_step_ranks(spec)};
+    out->told = out->count > 1 ? spec->pipeline.rank : 0;
+    out->ask.actions = hb_step_actions(arena, spec);
+    out->list = hb_arena_alloc(arena, (size_t)out->count, sizeof *out->list);
+    for (int64_t r = 0; r < out->count; r++) {
+        out->ask.rank = r;
         if (hb_step_is_like_before(spec, r))
-            peaks[r] = peaks[r - 1];
-        else if (!rank_peak(arena, diag, spec, &ask, &peaks[r]))
+            out->list[r] = out->list[r - 1];
+        else if (!rank_peak(arena, diag, spec, out->ask, adds_up, &out->list[r]))
             return false;
-        hb_arena_rewind(arena, mark);
-        if (!r || r == own || (own < 0 && peaks[r] > peaks[out_told->rank]))
-            *out_told = ask;
     }
+    return true;
+}
+
+/* The one that is told; the first of the heaviest. */
+static struct rank *find_told(struct ranks *all)
+{
+    struct rank *found = &all->list[all->told < 0 ? 0 : all->told];
+    for (int64_t r = 0; all->told < 0 && r < all->count; r++)
+        if (all->list[r].peak_bytes > found->peak_bytes)
+            found = &all->list[r];
+    all->ask.rank = found - all->list;
+    all->ask.storages = found->storages;
+    return found;
+}
+
+static int64_t *list_peaks(struct hb_arena *arena, const struct ranks *all)
+{
+    int64_t *peaks = hb_arena_alloc(arena, (size_t)all->count, sizeof *peaks);
+    for (int64_t r = 0; r < all->count; r++)
+        peaks[r] = all->list[r].peak_bytes;
+    return peaks;
+}
+
+/* Of those of which it is not sure that what was added up is all, storages are asked for. */
+static bool make_sure(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                      struct ranks *all)
+{
+    struct hb_rank_ask ask = {.actions = all->ask.actions};
+    for (ask.rank = 0; ask.rank < all->count; ask.rank++) {
+        struct rank *r = &all->list[ask.rank];
+        if (!r->exact && r->unsure && !rank_peak(arena, diag, spec, ask, false, r))
+            return false;
+    }
+    return true;
+}
+
+/* The told one is run, until none is heavier. */
+static bool run_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                      struct hb_program *p, struct hb_memory *m)
+{
+    struct ranks all;
+    if (!all_ranks(arena, diag, spec, &all))
+        return false;
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    for (struct rank *told = find_told(&all), *last = NULL; told != last; told = find_told(&all)) {
+        hb_arena_rewind(arena, mark);
+        if (!run_rank(arena, diag, spec, &all.ask, p, m))
+            return false;
+        if (told->exact && told->peak_bytes != m->peak_bytes)
+            HB_BUG("rank %lld has a peak of %lld bytes, and of %lld without a program",
+                   (long long)all.ask.rank, (long long)m->peak_bytes, (long long)told->peak_bytes);
+        told->peak_bytes = m->peak_bytes;
+        told->exact = true;
+        last = told;
+        if (!make_sure(arena, diag, spec, &all))
+            return false;
+    }
+    m->rank_peaks = list_peaks(arena, &all);
+    m->rank_count = all.count;
+    m->rank = all.ask.rank;
     return true;
 }
 
 bool hb_step_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                  struct hb_program *out_program, struct hb_memory *out_memory)
 {
-    struct hb_rank_ask told = {0};
-    int64_t count = hb_step_ranks(spec), *peaks = NULL;
-    if (count > 1) {
-        peaks = hb_arena_alloc(arena, (size_t)count, sizeof *peaks);
-        if (!all_peaks(arena, diag, spec, peaks, &told))
-            return false;
-    }
-    if (!run_rank(arena, diag, spec, &told, out_program, out_memory))
-        return false;
-    if (peaks && peaks[told.rank] != out_memory->peak_bytes)
-        HB_BUG("rank %lld has a peak of %lld bytes, and of %lld without a program",
-               (long long)told.rank, (long long)out_memory->peak_bytes,
-               (long long)peaks[told.rank]);
-    out_memory->rank_peaks = peaks;
-    out_memory->rank_count = count > 1 ? count : 0;
-    out_memory->rank = told.rank;
-    return true;
+    if (hb_step_ranks(spec) > 1)
+        return run_ranks(arena, diag, spec, out_program, out_memory);
+    return run_rank(arena, diag, spec, &(struct hb_rank_ask){0}, out_program, out_memory);
 }
 
 bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                   int64_t *out_bytes)
 {
-    struct hb_rank_ask told = {0};
+    struct ranks all;
     struct hb_program p;
     struct hb_memory m;
-    if (spec->compiler == HB_TORCH) {
-        int64_t *peaks = hb_arena_alloc(arena, (size_t)hb_step_ranks(spec), sizeof *peaks);
-        if (!all_peaks(arena, diag, spec, peaks, &told))
+    if (spec->compiler != HB_TORCH) {
+        if (!run_rank(arena, diag, spec, &(struct hb_rank_ask){0}, &p, &m))
             return false;
-        *out_bytes = peaks[told.rank];
+        *out_bytes = m.peak_bytes;
         return true;
     }
-    if (!run_rank(arena, diag, spec, &told, &p, &m))
+    if (!all_ranks(arena, diag, spec, &all))
         return false;
-    *out_bytes = m.peak_bytes;
+    struct rank *told = find_told(&all);
+    for (; !told->exact; told = find_told(&all))
+        if (!rank_peak(arena, diag, spec, all.ask, false, told) ||
+            !make_sure(arena, diag, spec, &all))
+            return false;
+    *out_bytes = told->peak_bytes;
     return true;
 }

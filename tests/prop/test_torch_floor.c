@@ -21,9 +21,15 @@ static int compare_real(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Peaks without a program are those of the programs, rank by rank. */
+struct ranks_compared {
+    int count, lower;
+};
+
+/* Peaks without a program are those of the programs, rank by rank. What is added up has no word of
+ * a block that is larger than its request, by less than 1 MiB: seldom is one there at the peak. */
 static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *drawn,
-                                  const struct hb_memory *told, const char *text)
+                                  const struct hb_memory *told, const char *text,
+                                  struct ranks_compared *sums)
 {
     struct hb_spec spec = *drawn;
     int64_t peak = 0;
@@ -38,7 +44,10 @@ static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *
         hb_diag_init(&diag, arena);
         spec.pipeline.rank = r;
         assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
-        if (m.peak_bytes != told->rank_peaks[r])
+        int64_t lower_bytes = m.peak_bytes - told->rank_peaks[r];
+        sums->count++;
+        sums->lower += lower_bytes > 0;
+        if (lower_bytes < 0 || lower_bytes >= 1 << 20 || (r == told->rank && lower_bytes))
             fail_msg("rank %lld: peak %lld, without a program %lld of\n%s", (long long)r,
                      (long long)m.peak_bytes, (long long)told->rank_peaks[r], text);
     }
@@ -52,6 +61,7 @@ static void no_run_is_below_its_floor(void **state)
     struct hb_arena *arena = hb_arena_new();
     double *part[2] = {calloc((size_t)wanted, sizeof(double)),
                        calloc((size_t)wanted, sizeof(double))};
+    struct ranks_compared sums = {0};
     int count[2] = {0};
     assert_true(part[0] && part[1]);
     for (int drawn = 0; compared < wanted; drawn++) {
@@ -66,7 +76,7 @@ static void no_run_is_below_its_floor(void **state)
         if (torch_draw(arena, &rng, &spec, &text)) {
             hb_diag_init(&diag, arena);
             assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
-            peaks_are_of_programs(arena, &spec, &m, text);
+            peaks_are_of_programs(arena, &spec, &m, text, &sums);
             int64_t floor = hb_floor_bytes(arena, &spec, INT64_MAX - 1);
             if (floor > m.peak_bytes || floor <= 0)
                 fail_msg("floor %lld, peak %lld of\n%s", (long long)floor, (long long)m.peak_bytes,
@@ -77,6 +87,7 @@ static void no_run_is_below_its_floor(void **state)
         }
         hb_arena_rewind(arena, mark);
     }
+    assert_true(sums.lower * 100 <= sums.count);
     for (int k = 0; k < 2; k++) {
         assert_true(count[k] > wanted / 10);
         qsort(part[k], (size_t)count[k], sizeof(double), compare_real);
@@ -92,8 +103,63 @@ static void no_run_is_below_its_floor(void **state)
     hb_arena_free(arena);
 }
 
+/* Pipelines in powers of two, whose ranks are added up from a few microbatches. */
+static bool draw_even_pipe(struct hb_arena *arena, struct hb_rng *rng, struct hb_spec *out,
+                           const char **out_text)
+{
+    struct hb_str s;
+    struct hb_diag diag;
+    struct hb_node *root;
+    hb_str_init(&s, arena);
+    hb_str_addf(&s, "model:\n  d_model: %lld\n  vocab: %lld\n  blocks:\n",
+                (long long)(2048 * torch_power(rng, 1)), (long long)(32768 * torch_power(rng, 2)));
+    for (int64_t i = 0, blocks = hb_rng_range(rng, 1, 2); i < blocks; i++)
+        hb_str_addf(&s,
+                    "    - {name: b%lld, repeat: %lld, norm: rmsnorm, attention: {heads: 32, "
+                    "kv_heads: 8, head_dim: 128}, mlp: {kind: swiglu, d_ff: %lld}}\n",
+                    (long long)i, (long long)hb_rng_range(rng, 2, 9),
+                    (long long)(8192 * torch_power(rng, 1)));
+    hb_str_add(&s, "compiler: torch\n");
+    torch_pipes(&s, rng, false);
+    hb_diag_init(&diag, arena);
+    *out_text = s.text;
+    return hb_yaml_parse(arena, &diag, "random", s.text, s.len, &root) &&
+           hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out) &&
+           hb_spec_supported(&diag, NULL, out);
+}
+
+static void ranks_added_up_are_those_that_run(void **state)
+{
+    (void)state;
+    uint64_t wanted = prop_cases(100), compared = 0;
+    struct ranks_compared sums = {0};
+    struct hb_rng rng = hb_rng_seed(prop_seed(20261126));
+    struct hb_arena *arena = hb_arena_new();
+    for (uint64_t drawn = 0; compared < wanted; drawn++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        struct hb_spec spec;
+        struct hb_diag diag;
+        struct hb_program p;
+        struct hb_memory m;
+        const char *text;
+        if (drawn > 20 * wanted)
+            fail_msg("only %d of %d configurations are admitted", (int)compared, (int)drawn);
+        if (draw_even_pipe(arena, &rng, &spec, &text)) {
+            hb_diag_init(&diag, arena);
+            assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
+            peaks_are_of_programs(arena, &spec, &m, text, &sums);
+            compared++;
+        }
+        hb_arena_rewind(arena, mark);
+    }
+    print_message("%d ranks, %d added up to less\n", sums.count, sums.lower);
+    assert_true(sums.lower * 100 <= sums.count);
+    hb_arena_free(arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_run_is_below_its_floor)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_run_is_below_its_floor),
+                                       cmocka_unit_test(ranks_added_up_are_those_that_run)};
     return cmocka_run_group_tests_name("torch_floor", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "models/schema.h"
+#include "sim/eager/alike.h"
 #include "sim/eager/clock.h"
 
 static struct unit u;
@@ -128,10 +129,49 @@ static void bubbles_are_the_papers_own(void **state)
     assert_true(bubble(HB_SCHED_ZERO_BUBBLE, 1, 8, 9) >= 8 * 9);
 }
 
+static bool is_pass(const struct hb_action *a)
+{
+    return a->kind <= HB_ACT_WEIGHT;
+}
+
+static void check_left_out(const struct hb_pipeline *p, int64_t rank, const struct hb_actions *todo)
+{
+    struct hb_alike *alike = hb_alike_find(u.env.arena, p, rank, todo);
+    uint32_t passes = 0, run = 0;
+    for (uint32_t i = 0; i < todo->count; i++) {
+        const struct hb_action *a = &todo->list[i], *as = &todo->list[alike[i].model];
+        passes += is_pass(a);
+        run += is_pass(a) && alike[i].kind != HB_ALIKE_LEFT_OUT;
+        if (alike[i].kind == HB_ALIKE_RUN)
+            continue;
+        assert_true(hb_action_is_of_one(a) && alike[i].model <= i);
+        assert_true(as->kind == a->kind && as->stage == a->stage && as->microbatch > 0);
+        assert_int_equal(alike[alike[i].model].kind, HB_ALIKE_MODEL);
+        assert_int_equal(alike[i].kind == HB_ALIKE_MODEL, alike[i].model == i);
+    }
+    if (run * 5 > passes)
+        fail_msg("%s, rank %lld: %u of %u passes run", hb_schedule_name(p->schedule),
+                 (long long)rank, run, passes);
+}
+
+/* Only of a few microbatches of each kind is anything run, and what is left out does what one of
+ * these did: never the first, whose gradients are no sums. */
+static void most_microbatches_do_what_one_did(void **state)
+{
+    (void)state;
+    for (int s = HB_SCHED_INTERLEAVED; s <= HB_SCHED_DUALPIPE_V; s++) {
+        struct hb_pipeline p = {(enum hb_schedule)s, 8, 2, 64};
+        const struct hb_actions *all = hb_pipeline_actions(u.env.arena, &p);
+        for (int64_t r = 0; r < p.ranks; r++)
+            check_left_out(&p, r, &all[r]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_do_what_torch_lists),
                                        cmocka_unit_test(every_pass_runs_once),
+                                       cmocka_unit_test(most_microbatches_do_what_one_did),
                                        cmocka_unit_test(bubbles_are_the_papers_own)};
     return cmocka_run_group_tests(tests, start, end);
 }
