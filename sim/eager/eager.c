@@ -316,6 +316,12 @@ static void add_beside(struct hb_eager *e, struct transfer t, uint32_t read, uin
     hb_program_write(e->p, write);
 }
 
+/* Weights on this device when gathered. */
+struct held {
+    double dense;
+    double experts;
+};
+
 static double gather_width(const struct hb_eager *e)
 {
     return e->spec->precision.fp8_gather ? 1
@@ -349,6 +355,35 @@ static void gather_weights(struct hb_eager *e, const struct part *p)
                HB_NONE, e->weights);
 }
 
+/* Megatron's distributed optimizer gathers what it updated layer by layer, one ahead, in the next
+ * pass forwards (overlap_param_gather; Megatron-Bridge, docs/training/communication-overlap.md:
+ * only one of these chunks is exposed). */
+static bool gathers_updates_ahead(const struct hb_eager *e)
+{
+    return e->spec->runtime.framework == HB_FW_MEGATRON && e->spec->sharding.optimizer_over_data;
+}
+
+/* Of weights that the device holds. */
+static void gather_updates(struct hb_eager *e, struct held w, uint32_t read, uint32_t write)
+{
+    double width = (double)hb_dtype_bits(e->spec->precision.params) / 8;
+    add_beside(e,
+               (struct transfer){"gather updated parameters", HB_OP_ALL_GATHER,
+                                 copies_group(e, false), HB_AX_DATA,
+                                 w.dense * width / split_group(e, false).ways},
+               read, write);
+    add_beside(e,
+               (struct transfer){"gather updated experts", HB_OP_ALL_GATHER, copies_group(e, true),
+                                 HB_AX_DATA, w.experts * width / split_group(e, true).ways},
+               read, write);
+}
+
+static void wait_for_updates(struct hb_eager *e)
+{
+    hb_eager_emit(e, (struct hb_op){.name = "updated parameters are there", .kind = HB_OP_MARK},
+                  e->updates, HB_NONE);
+}
+
 /* FSDP casts its parts before they go and copies whole weights out of the gathered buffer
  * (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py): 4 + 2 bytes of a part, 2 + 2 of a
  * whole one. */
@@ -363,12 +398,6 @@ static void take_weights(struct hb_eager *e, const struct part *p)
                                  .moved_bytes = p->weights * (2 * width + (4 + width) / ways)},
                   e->weights, HB_NONE);
 }
-
-/* Weights on this device when gathered. */
-struct held {
-    double dense;
-    double experts;
-};
 
 static void sum_copies(struct hb_eager *e, struct held w)
 {
@@ -434,13 +463,21 @@ static void run_part(struct hb_eager *e, const struct part *p, int kind, bool ba
     if (!p->trips[kind])
         return;
     bool gathers = !backward || e->spec->sharding.reshard_after_forward;
+    bool updates = !backward && last && gathers_updates_ahead(e);
+    struct held held = {p->weights - p->experts, p->experts};
     if (gathers)
         gather_weights(e, p);
+    if (updates)
+        gather_updates(e, held, HB_NONE, e->updates);
     uint32_t loop = hb_program_open_loop(e->p, p->block->name, p->trips[kind]);
     if (gathers)
         take_weights(e, p);
     if (gathers)
         gather_weights(e, p);
+    if (updates) {
+        wait_for_updates(e);
+        gather_updates(e, held, HB_NONE, e->updates);
+    }
     for (int64_t i = 0; i < unit; i++) {
         if (backward)
             back_layer(e, p, kind, unit - 1 - i);
@@ -448,7 +485,7 @@ static void run_part(struct hb_eager *e, const struct part *p, int kind, bool ba
             hb_eager_layer_forward(e, &layers[i]);
     }
     if (backward)
-        sum_gradients(e, (struct held){p->weights - p->experts, p->experts}, last);
+        sum_gradients(e, held, last);
     hb_program_close_loop(e->p, loop);
 }
 
@@ -559,6 +596,8 @@ static void run_model(struct hb_eager *e, const struct stage *stage, double tabl
                       bool last)
 {
     gather_tables(e, tables);
+    if (last && gathers_updates_ahead(e))
+        gather_updates(e, (struct held){tables, 0}, HB_NONE, e->updates);
     look_up(e, "look up embedding", 0);
     run_parts(e, stage, false, last);
     pass_on(e);
@@ -660,7 +699,7 @@ static void update(struct hb_eager *e, const struct stage *stage)
     struct group copies = copies_group(e, false), expert_copies = copies_group(e, true);
     double dense = h.dense / split_group(e, false).ways;
     double experts = h.experts / split_group(e, true).ways;
-    double own = dense + experts, width = (double)hb_dtype_bits(e->spec->precision.params) / 8;
+    double own = dense + experts;
     /* Megatron zeroes its buffer whole (core/distributed/param_and_grad_buffer.py, reset). */
     double zeroed = e->spec->runtime.framework == HB_FW_MEGATRON ? own * grad_width(e) : 0;
     if (s->optimizer_over_data)
@@ -673,16 +712,8 @@ static void update(struct hb_eager *e, const struct stage *stage)
                                  .kind = HB_OP_ELEMENTWISE,
                                  .moved_bytes = own * update_bytes(e) + zeroed},
                   e->sums, HB_NONE);
-    if (!s->optimizer_over_data)
-        return;
-    add_beside(e,
-               (struct transfer){"gather updated parameters", HB_OP_ALL_GATHER, copies, HB_AX_DATA,
-                                 dense * width},
-               e->x, e->x);
-    add_beside(e,
-               (struct transfer){"gather updated experts", HB_OP_ALL_GATHER, expert_copies,
-                                 HB_AX_DATA, experts * width},
-               e->x, e->x);
+    if (s->optimizer_over_data && !gathers_updates_ahead(e))
+        gather_updates(e, h, e->x, e->x);
 }
 
 static uint32_t add_buf(struct hb_eager *e, const char *name)
@@ -732,6 +763,7 @@ void hb_eager_lower(struct hb_arena *arena, const struct hb_spec *spec, struct h
     e.grads = add_buf(&e, "gradients of a layer");
     e.sums = add_buf(&e, "summed gradients");
     e.keys = add_buf(&e, "what goes beside the kernels");
+    e.updates = add_buf(&e, "updated parameters");
     init_sizes(&e);
     build_stage(&e, &stage);
     run_step(&e, &stage);

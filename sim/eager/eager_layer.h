@@ -21,6 +21,7 @@ struct hb_eager {
     uint32_t weights;    /* of the next layer, gathered */
     uint32_t grads;      /* of a layer, whole */
     uint32_t sums;       /* gradients, reduced */
+    uint32_t updates;    /* of parameters, gathered */
     uint32_t keys;       /* keys and values of all ranks of the sequence axis */
 };
 

@@ -167,7 +167,9 @@ static void data_is_summed_in_the_last_microbatch(void **state)
     assert_true(fabs(sum_sent(&one, HB_OP_ALL_GATHER, HB_AX_DATA) / sent - 1) < 1e-9);
 }
 
-/* Megatron overlaps the sum with the backward pass only under its distributed optimizer. */
+/* Megatron overlaps the sum with the backward pass only under its distributed optimizer, and what
+ * that has updated is gathered one layer ahead in the pass forwards: then no more than a layer's
+ * way and the ends' are waited for. */
 static void megatron_sums_after_the_backward_pass(void **state)
 {
     (void)state;
@@ -180,7 +182,7 @@ static void megatron_sums_after_the_backward_pass(void **state)
     assert_true((double)late.exposed_ns[stream] > 0.9 * (double)late.busy_ns[stream]);
     spec.sharding.optimizer_over_data = true;
     struct hb_timing split = run_spec(&spec, &p);
-    assert_true(split.exposed_ns[stream] < split.busy_ns[stream]);
+    assert_true(split.exposed_ns[stream] * 4 < split.busy_ns[stream]);
     assert_true(split.step_ns < late.step_ns);
 }
 
