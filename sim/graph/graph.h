@@ -78,8 +78,8 @@ struct hb_graph {
     uint32_t touch_count, touch_cap;
     struct hb_graph_heir *heirs; /* by value, rising */
     uint32_t heir_count, heir_cap;
-    uint32_t entry;        /* computation */
-    bool loops_even;       /* what a loop hands back is what it is given: to a list it weighs nothing */
+    uint32_t entry;  /* computation */
+    bool loops_even; /* what a loop hands back is what it is given: to a list it weighs nothing */
     uint32_t *first_user;  /* by op, one more at the end */
     uint32_t *users;       /* ops that read it, each once, the oldest first */
     uint32_t *first_after; /* the same of those that only run after it */

@@ -118,8 +118,8 @@ static void weigh_again(struct lister *l, uint32_t op)
         }
 }
 
-/* A loop hands back all that it is given: of what no trip changes XLA:GPU's scheduler thinks that it
- * is made anew. What it holds inside does not count (hlo_memory_scheduler=2, "Bytes freed" of a
+/* A loop hands back all that it is given: of what no trip changes XLA:GPU's scheduler thinks that
+ * it is made anew. What it holds inside does not count (hlo_memory_scheduler=2, "Bytes freed" of a
  * while: its operands but for parameters, less all of its tuple; XLA:TPU's always 0). */
 static int64_t made_bytes(const struct lister *l, uint32_t op)
 {
