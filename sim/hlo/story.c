@@ -190,6 +190,13 @@ void hb_teller_cause(const struct teller *t, enum hb_cause cause, const char *be
     t->story->because = because;
 }
 
+enum hb_reason hb_teller_decide(const struct teller *t, const struct hb_ledger *ledger)
+{
+    enum hb_reason reason = hb_ledger_reason(ledger);
+    hb_teller_cause(t, hb_reason_cause(reason), hb_reason_text(t->arena, ledger, reason));
+    return reason;
+}
+
 int64_t hb_teller_fact(const struct teller *t, enum hb_log_fact fact)
 {
     return hb_log_fact(t->log, t->story->kind, fact);

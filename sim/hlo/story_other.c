@@ -122,30 +122,29 @@ void hb_tell_serve(const struct teller *t)
     hb_teller_figures(t, asked, free_bytes, -1);
     s->capacity_bytes = capacity;
     s->available_of = "there is";
-    if (capacity > 0 && free_bytes >= 0 && capacity >= free_bytes) {
+    bool warm_up = hb_str_same(t->log->message[s->kind].name, HB_LOG_WARM_UP);
+    struct hb_ledger l = hb_ledger_untold();
+    l.asked = asked;
+    l.capacity = capacity;
+    l.room = free_bytes;
+    l.others = capacity > 0 && free_bytes >= 0 ? capacity - free_bytes : -1;
+    l.named = l.fresh = true;
+    l.share = l.others < 0 && !warm_up;
+    hb_teller_decide(t, &l);
+    if (s->cause == HB_CAUSE_OTHERS) {
         s->title = "The server found less of the device free than the share that it was to have.";
         s->wanted_of = "the server's share";
-        hb_teller_cause(t, HB_CAUSE_OTHERS,
-                        hb_teller_text(t,
-                                       "%s of the device were taken when it started: by another "
-                                       "server, by processes of an earlier start that did not "
-                                       "end, or (where host and device share it) by the host.",
-                                       hb_teller_size(t, capacity - free_bytes)));
-        hb_teller_knob(t, HB_KNOB_OTHERS, capacity - free_bytes);
-    } else if (hb_str_same(t->log->message[s->kind].name, HB_LOG_WARM_UP)) {
+        hb_teller_knob(t, HB_KNOB_OTHERS, l.others);
+    } else if (warm_up) {
         s->title = "The server found no room for the largest batch that it is to take.";
         s->wanted_of = "the batch";
-        hb_teller_cause(t, HB_CAUSE_SIZE,
-                        "Weights and cache are laid out by then; logits of as many sequences as it "
-                        "may take at once come on top.");
+        hb_teller_note(t,
+                       "Weights and cache are laid out by then; logits of as many sequences as it "
+                       "may take at once come on top.");
     } else {
         s->title =
             "The server's share of the device leaves no room for its cache of keys and values.";
         s->wanted_of = "what the cache was to have";
-        hb_teller_cause(t, HB_CAUSE_LIMIT,
-                        "Weights and the largest batch are laid out first; what its share leaves "
-                        "is for the cache. This is a setting, or a model that is too large for "
-                        "the device.");
     }
     hb_teller_knob(t, HB_KNOB_SERVER, -1);
     hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
@@ -202,25 +201,6 @@ static enum hb_log_framework engine_of(const struct teller *t)
     return HB_FW_LOG_COUNT;
 }
 
-/* Less than was free, or all of what it was given. */
-static void tell_limit(const struct teller *t, int64_t free_bytes)
-{
-    if (t->story->wanted_bytes >= 0 && t->story->wanted_bytes <= free_bytes)
-        hb_teller_cause(
-            t, HB_CAUSE_LIMIT,
-            "More was free than was asked for: the driver refused for another reason (a "
-            "limit on one allocation or on locked memory, a number of mappings), or the "
-            "free memory lies in pieces.");
-    else
-        hb_teller_cause(
-            t, HB_CAUSE_LIMIT,
-            "A limit refused, not what was left: the most that an arena or a pool may hold "
-            "(gpu_mem_limit, max_mem, maximum_pool_size), or the largest size of one allocation.");
-    hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-    hb_teller_knob(t, HB_KNOB_FEWER, -1);
-    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-}
-
 /* Whether the refusal, or a line beside it, names a limit. */
 static bool names_limit(const struct teller *t)
 {
@@ -234,26 +214,6 @@ static bool names_limit(const struct teller *t)
             return true;
     }
     return false;
-}
-
-/* Others hold the device: said by a table, or by a driver that could not even begin. */
-static bool tell_others(const struct teller *t)
-{
-    if (left_by_table(t) >= 0)
-        hb_teller_cause(t, HB_CAUSE_OTHERS,
-                        hb_teller_text(t,
-                                       "The table of nvidia-smi in the log shows %s of its first "
-                                       "device taken: by other processes, unless it was printed "
-                                       "while this program ran.",
-                                       hb_teller_size(t, t->log->device_used_bytes)));
-    else if (hb_str_same(t->log->message[t->story->kind].name, HB_LOG_CONTEXT))
-        hb_teller_cause(t, HB_CAUSE_OTHERS,
-                        "The driver found no room even for a context of its own: other processes "
-                        "hold the device.");
-    else
-        return false;
-    hb_teller_knob(t, HB_KNOB_OTHERS, left_by_table(t) >= 0 ? t->log->device_used_bytes : -1);
-    return true;
 }
 
 /* What helps where a runtime runs a model. */
@@ -291,23 +251,25 @@ void hb_tell_refusal(const struct teller *t)
     s->available_of = "there is";
     s->capacity_bytes = hb_teller_fact(t, HB_FACT_CAPACITY);
     hb_teller_figures(t, asked, free_bytes, -1);
-    bool above = asked > free_bytes && free_bytes >= 0 && hb_teller_trains(t); /* the device's */
-    if ((names_limit(t) && !above) || (free_bytes >= asked && asked >= 0) ||
-        (free_bytes >= 0 && engine == HB_FW_LOG_ONNX)) {
-        tell_limit(t, free_bytes);
-        return;
+    struct hb_ledger l = hb_ledger_untold();
+    l.asked = asked;
+    l.room = free_bytes;
+    l.capacity = left >= 0 ? t->log->device_bytes : s->capacity_bytes;
+    l.others = left >= 0 ? t->log->device_used_bytes : -1;
+    l.context = hb_str_same(t->log->message[s->kind].name, HB_LOG_CONTEXT);
+    l.limited = names_limit(t) || (free_bytes >= 0 && engine == HB_FW_LOG_ONNX);
+    if (asked > free_bytes && free_bytes >= 0 && hb_teller_trains(t)) /* the device's */
+        l.limited = false;
+    l.loads = loads;
+    hb_teller_decide(t, &l);
+    if (s->cause == HB_CAUSE_LIMIT) {
+        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+        hb_teller_knob(t, HB_KNOB_FEWER, -1);
     }
-    if (!tell_others(t))
-        hb_teller_cause(
-            t,
-            asked < 0 ? HB_CAUSE_UNKNOWN
-            : loads   ? HB_CAUSE_STATE
-                      : HB_CAUSE_SIZE,
-            asked < 0 ? "The log has nothing that tells how much was wanted, or by what."
-            : loads   ? "It failed while the model was loaded: the weights that were to lie on "
-                        "this device are more than it has left."
-                      : "What is held already (weights, caches, other programs) left too little "
-                        "for the request.");
+    if (s->cause == HB_CAUSE_LIMIT || s->cause == HB_CAUSE_OTHERS)
+        hb_teller_knob(t, HB_KNOB_OTHERS, l.others);
+    if (s->cause == HB_CAUSE_LIMIT)
+        return;
     if (t->log->mark[HB_MARK_SHARE] && asked < 0)
         hb_teller_knob(t, HB_KNOB_SERVER, -1);
     if (runs)

@@ -63,65 +63,6 @@ static struct figures read_figures(const struct teller *t)
     return f;
 }
 
-/* The device had room: something else said no. */
-static void tell_refused_with_room(const struct teller *t, const struct figures *f)
-{
-    if (f->allowed >= 0 && f->free_bytes < 0) {
-        hb_teller_cause(t, HB_CAUSE_LIMIT,
-                        hb_teller_text(t,
-                                       "This platform gives at most %s in one piece. On Intel Arc "
-                                       "UR_L0_USE_RELAXED_ALLOCATION_LIMITS=1 lifts that.",
-                                       hb_teller_size(t, f->allowed)));
-        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-        return;
-    }
-    if (f->free_bytes < 0) {
-        hb_teller_cause(t, HB_CAUSE_LIMIT,
-                        hb_teller_text(t,
-                                       "PyTorch holds %s of the device's %s, so there should have "
-                                       "been room: a largest size of one allocation (4 GiB on "
-                                       "Intel Arc unless UR_L0_USE_RELAXED_ALLOCATION_LIMITS=1), "
-                                       "or memory that others hold.",
-                                       hb_teller_size(t, f->reserved),
-                                       hb_teller_size(t, f->capacity)));
-        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-        hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-        return;
-    }
-    if (f->allowed >= 0) {
-        hb_teller_cause(t, HB_CAUSE_LIMIT,
-                        hb_teller_text(t,
-                                       "The device had %s free, but the program may use only %s: "
-                                       "set_per_process_memory_fraction, or a scheduler's share.",
-                                       hb_teller_size(t, f->free_bytes),
-                                       hb_teller_size(t, f->allowed)));
-        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-        return;
-    }
-    hb_teller_cause(
-        t, HB_CAUSE_LIMIT,
-        hb_teller_text(t,
-                       "The device had %s free, more than was asked: the driver refused for "
-                       "another reason (number of mappings, a limit on locked or shared "
-                       "memory, a share of the device), or the memory was taken in between.",
-                       hb_teller_size(t, f->free_bytes)));
-    hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-}
-
-static void tell_fragmentation(const struct teller *t, const struct figures *f)
-{
-    hb_teller_cause(
-        t, HB_CAUSE_FRAGMENTATION,
-        hb_teller_text(t,
-                       "PyTorch holds %s that no tensor uses, more than the %s that were "
-                       "asked: it lies in pieces too small for the request.",
-                       hb_teller_size(t, f->unallocated), hb_teller_size(t, f->asked)));
-    if (t->log->mark[HB_MARK_SERVES] && hb_teller_generates(t))
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    hb_teller_knob(t, HB_KNOB_SEGMENTS, f->unallocated);
-}
-
 /* What the words around the message say of a giant; a giant above the device is scores more often
  * than logits. */
 static void add_giant_knobs(const struct teller *t, bool above)
@@ -139,129 +80,51 @@ static void add_giant_knobs(const struct teller *t, bool above)
     hb_teller_knob(t, scores ? HB_KNOB_LOSS_CHUNKS : HB_KNOB_FLASH, -1);
 }
 
-/* More than a device has that is to be had today. */
-#define LARGEST_BYTES ((int64_t)300 << 30)
-
-static void tell_plain(const struct teller *t, const struct figures *f)
+/* What the figures are. A driver gives a tenth less than the device has, where it does not say what
+ * is free. */
+static struct hb_ledger ledger_of(const struct teller *t, const struct figures *f)
 {
     const int64_t *mark = t->log->mark;
-    bool loads = hb_teller_loads(t);
-    bool updates = mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
-    bool above = f->capacity > 0 ? f->asked > f->capacity : f->asked > LARGEST_BYTES;
-    if (above) {
-        hb_teller_cause(t, HB_CAUSE_GIANT,
-                        "One tensor larger than the whole device: a shape that went "
-                        "wrong, or scores and logits of a long sequence.");
-        add_giant_knobs(t, true);
-    } else if (loads) {
-        hb_teller_cause(t, HB_CAUSE_STATE,
-                        hb_teller_text(t,
-                                       "It failed while weights were loaded: they alone take %s, "
-                                       "%d %% of the device.",
-                                       hb_teller_size(t, f->allocated),
-                                       hb_teller_percent(f->allocated, f->capacity)));
-    } else if (updates) {
-        hb_teller_cause(t, HB_CAUSE_STATE,
-                        "It failed in the optimizer's step: its states, which the first step "
-                        "makes, come on top of weights and gradients; activations are gone by "
-                        "then.");
-    } else if (f->asked > (f->capacity > 0 ? f->capacity : LARGEST_BYTES) / 5) {
-        hb_teller_cause(
-            t, HB_CAUSE_GIANT,
-            f->capacity > 0
-                ? hb_teller_text(t,
-                                 "A single tensor of %s, %d %% of the device: logits, attention "
-                                 "scores or a flattened state.",
-                                 hb_teller_size(t, f->asked),
-                                 hb_teller_percent(f->asked, f->capacity))
-                : hb_teller_text(t,
-                                 "A single tensor of %s, a large part of any device: logits, "
-                                 "attention scores or a flattened state.",
-                                 hb_teller_size(t, f->asked)));
-        add_giant_knobs(t, false);
-    } else if (f->asked < 0 && f->allocated < 0) {
-        hb_teller_cause(t, HB_CAUSE_UNKNOWN, "The message has no figures.");
-    } else {
-        hb_teller_cause(
-            t, HB_CAUSE_SIZE,
-            f->allocated >= 0
-                ? hb_teller_text(t,
-                                 "Tensors take %s, %d %% of the device; what is reserved "
-                                 "beside them would not have been enough.",
-                                 hb_teller_size(t, f->allocated),
-                                 hb_teller_percent(f->allocated, f->capacity))
-                : "The message does not say what tensors take.");
-    }
+    bool untold = f->free_bytes < 0 && f->reserved >= 0 && f->capacity > 0;
+    struct hb_ledger l = hb_ledger_untold();
+    l.asked = f->asked;
+    l.capacity = f->capacity;
+    l.card = hb_teller_fact(t, HB_FACT_TOTAL);
+    l.allowed = f->allowed;
+    l.room = untold ? f->capacity / 10 * 8 - f->reserved : f->free_bytes;
+    l.live = f->allocated;
+    l.idle = f->unallocated;
+    l.others = f->free_bytes >= 0 ? f->others : -1;
+    l.lost = f->lost;
+    l.blur = t->log->message[HB_LOG_TORCH].step[HB_FACT_FREE];
+    l.tensor = true;
+    l.reckoned = untold;
+    l.loads = hb_teller_loads(t);
+    l.updates = mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
+    return l;
 }
 
-static void tell_absurd(const struct teller *t, const struct figures *f)
+/* What helps against the cause, whatever the program. */
+static void lead(const struct teller *t, const struct figures *f, enum hb_reason reason)
 {
-    hb_teller_cause(t, HB_CAUSE_CORRUPT,
-                    hb_teller_text(t,
-                                   "%s is more than any device has and no program's wish: a kernel "
-                                   "gave back garbage for a size, mostly an extension that was "
-                                   "compiled for another GPU or CUDA than runs it.",
-                                   hb_teller_size(t, f->asked)));
-    hb_teller_knob(t, HB_KNOB_DRIVER, -1);
-}
-
-static void tell_elsewhere(const struct teller *t, const struct figures *f)
-{
-    hb_teller_cause(
-        t, HB_CAUSE_OTHERS,
-        hb_teller_text(t,
-                       "%s of the device are neither PyTorch's nor free: another process, another "
-                       "framework in this one, or libraries (NCCL, contexts) hold them.",
-                       hb_teller_size(t, f->lost)));
-    if (f->process > f->lost && t->log->mark[HB_MARK_SERVES]) /* the server's own engine */
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    hb_teller_knob(t, HB_KNOB_OTHERS, f->lost);
-}
-
-enum { FULL_PERCENT = 90, SOME_PERCENT = 10, LITTLE_PERCENT = 8 };
-
-/* In this order: what is not about the model comes first. */
-static void find_cause(const struct teller *t, const struct figures *f)
-{
-    /* What is free of a full device lies in pieces. */
-    int64_t step = t->log->message[HB_LOG_TORCH].step[HB_FACT_FREE]; /* figures are rounded */
-    bool room =
-        f->free_bytes >= f->asked + step && f->asked >= 0 && f->free_bytes > f->capacity / 50;
-    bool untold = f->free_bytes < 0 && f->reserved >= 0 && f->capacity > 0 &&
-                  f->asked < f->capacity / 10 * 8 - f->reserved;
-    /* What others hold; of little of it more would have been asked for next. */
-    bool crowded = f->others > f->capacity / 100 * SOME_PERCENT && f->asked >= 0 &&
-                   f->free_bytes >= 0 && f->others >= f->asked - f->free_bytes;
-    /* Tensors that fill the device are too many, and a few MiB more would not have helped. */
-    bool full = f->capacity > 0 && f->allocated > f->capacity / 100 * FULL_PERCENT;
-    bool scattered = f->unallocated >= f->asked && f->asked >= 0 && !full &&
-                     f->unallocated > f->capacity / 100 * LITTLE_PERCENT;
-    bool elsewhere = f->lost > f->capacity / 4 && f->lost >= f->asked - f->free_bytes;
-    int64_t card = hb_teller_fact(t, HB_FACT_TOTAL);
-    if (f->capacity > 0 && card / 2 > f->capacity) {
-        hb_teller_cause(t, HB_CAUSE_LIMIT,
-                        hb_teller_text(t,
-                                       "The card is set to %s, of which the program is shown %s: a "
-                                       "setting of driver or kernel, not the model.",
-                                       hb_teller_size(t, card), hb_teller_size(t, f->capacity)));
+    bool serves = t->log->mark[HB_MARK_SERVES] && hb_teller_generates(t);
+    if (reason == HB_REASON_CARD || reason == HB_REASON_ABSURD) {
         hb_teller_knob(t, HB_KNOB_DRIVER, -1);
-    } else if (f->asked >= HB_TELLER_ABSURD_BYTES) {
-        tell_absurd(t, f);
-    } else if (room || untold || f->allowed >= 0) {
-        tell_refused_with_room(t, f);
-    } else if (elsewhere) {
-        tell_elsewhere(t, f);
-    } else if (scattered) {
-        tell_fragmentation(t, f);
-    } else if (crowded) {
-        hb_teller_cause(t, HB_CAUSE_OTHERS,
-                        hb_teller_text(t,
-                                       "Other processes hold %s of this device; without them the "
-                                       "request would have been met.",
-                                       hb_teller_size(t, f->others)));
-        hb_teller_knob(t, HB_KNOB_OTHERS, f->others);
-    } else {
-        tell_plain(t, f);
+    } else if (hb_reason_cause(reason) == HB_CAUSE_LIMIT) {
+        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
+        if (reason != HB_REASON_SHARE && reason != HB_REASON_LARGEST)
+            hb_teller_knob(t, HB_KNOB_OTHERS, -1);
+    } else if (hb_reason_cause(reason) == HB_CAUSE_OTHERS) {
+        bool lost = reason == HB_REASON_LOST;
+        if (lost && f->process > f->lost && t->log->mark[HB_MARK_SERVES]) /* its own engine */
+            hb_teller_knob(t, HB_KNOB_SERVER, -1);
+        hb_teller_knob(t, HB_KNOB_OTHERS, lost ? f->lost : f->others);
+    } else if (reason == HB_REASON_IDLE) {
+        if (serves)
+            hb_teller_knob(t, HB_KNOB_SERVER, -1);
+        hb_teller_knob(t, HB_KNOB_SEGMENTS, f->unallocated);
+    } else if (hb_reason_cause(reason) == HB_CAUSE_GIANT) {
+        add_giant_knobs(t, reason == HB_REASON_ABOVE);
     }
 }
 
@@ -313,7 +176,8 @@ void hb_tell_torch(const struct teller *t)
     s->beside_bytes = f.beside > 0 && f.lost < 0 ? f.beside : 0;
     hb_teller_figures(t, f.asked, f.free_bytes, -1);
     add_parts(t, &f);
-    find_cause(t, &f);
+    struct hb_ledger ledger = ledger_of(t, &f);
+    lead(t, &f, hb_teller_decide(t, &ledger));
     /* A program that trains nothing and fills the device: with weights. */
     if (s->cause == HB_CAUSE_SIZE && hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
         f.capacity > 0 && f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20)

@@ -1,6 +1,5 @@
 /* Stories of XLA: the compiler's refusal, the runtime's failed allocation, rematerialization,
- * totals and statistics. What counts as a giant (half of the memory) follows the advice in
- * docs/errors/error_1000 of openxla/xla. */
+ * totals and statistics. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +9,6 @@
 static int64_t difference(int64_t a, int64_t b)
 {
     return a >= 0 && b >= 0 && a > b ? a - b : -1;
-}
-
-/* A larger or equal size, both known. */
-static bool reaches(int64_t a, int64_t b)
-{
-    return a >= 0 && b >= 0 && a >= b;
 }
 
 static int64_t padding_of(const struct hb_story *s)
@@ -28,11 +21,9 @@ static int64_t padding_of(const struct hb_story *s)
 
 /* An array that each process holds, gathered from all of them to see that they agree: jax's
  * device_put of a host array to a replicated sharding does that. */
-static bool tell_replication(const struct teller *t, int64_t bytes)
+static void tell_replication(const struct teller *t, int64_t bytes)
 {
     const char *said = t->log->setting[HB_SET_PROCESSES];
-    if (!hb_log_seen(t->log, HB_LOG_GATHER) || bytes <= 0)
-        return false;
     long count = strtol(said, NULL, 10);
     const char *all = hb_teller_size(t, bytes);
     const char *products =
@@ -50,7 +41,6 @@ static bool tell_replication(const struct teller *t, int64_t bytes)
     hb_teller_knob(t, HB_KNOB_CALLBACK, count > 1 ? bytes - bytes / count : -1);
     hb_teller_note(t, "No step ran yet: this is the load of the model. Batch and remat do not "
                       "matter here.");
-    return true;
 }
 
 static int64_t apart_of(int64_t output, int64_t alias)
@@ -62,67 +52,55 @@ static int64_t apart_of(int64_t output, int64_t alias)
  * be sharded. */
 enum { TIMES_TOO_LARGE = 4 };
 
-/* Why a program as a whole does not fit. needed and capacity of the device; over may be -1. */
-static void find_program_cause(const struct teller *t, int64_t needed, int64_t capacity)
+/* The padding of the buffers that are listed, or of all by their sums: the list may be cut. */
+static int64_t all_padding(const struct teller *t)
+{
+    int64_t listed = padding_of(t->story);
+    int64_t summed = hb_teller_fact(t, HB_FACT_PADDED) - hb_teller_fact(t, HB_FACT_UNPADDED);
+    return summed > listed ? summed : listed;
+}
+
+static int64_t copies_of(const struct teller *t, int64_t asked)
+{
+    return hb_log_seen(t->log, HB_LOG_GATHER) ? asked : -1;
+}
+
+/* A program as a whole. */
+static enum hb_reason decide_program(const struct teller *t)
 {
     struct hb_story *s = t->story;
-    int64_t over = s->over_bytes;
-    int64_t padding = padding_of(s); /* of a list that may be cut: the sums tell it as well */
-    int64_t summed = hb_teller_fact(t, HB_FACT_PADDED) - hb_teller_fact(t, HB_FACT_UNPADDED);
-    padding = summed > padding ? summed : padding;
-    int64_t fragmentation = hb_teller_fact(t, HB_FACT_FRAGMENTATION);
-    int64_t argument = hb_teller_fact(t, HB_FACT_ARGUMENT);
-    int64_t output = apart_of(hb_teller_fact(t, HB_FACT_OUTPUT), hb_teller_fact(t, HB_FACT_ALIAS));
-    int64_t largest = s->group_count ? s->groups[0].bytes / s->groups[0].count : -1;
-    if (padding > 0 && (reaches(padding, over) || padding > needed / 4)) {
-        hb_teller_cause(
-            t, HB_CAUSE_PADDING,
-            hb_teller_text(t,
-                           "%s of what is listed is padding: shapes whose last dimensions "
-                           "do not fill the tiles (8 x 128).",
-                           hb_teller_size(t, padding)));
-        hb_teller_knob(t, HB_KNOB_PADDING, padding);
-    } else if (capacity > 0 && largest > capacity / 2) {
-        hb_teller_cause(
-            t, HB_CAUSE_GIANT,
-            hb_teller_text(t,
-                           "One buffer of %s is more than half of the memory: more often a "
-                           "missing sharding or a tensor that need not exist than a model "
-                           "that is too large.",
-                           hb_teller_size(t, largest)));
-        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
-    } else if (over > 0 && reaches(fragmentation, over)) {
-        hb_teller_cause(t, HB_CAUSE_FRAGMENTATION,
-                        hb_teller_text(t, "Without the %s that packing leaves unused it would fit.",
-                                       hb_teller_size(t, fragmentation)));
-    } else if (argument > (capacity > 0 ? capacity : needed) / 10 * 6) {
-        hb_teller_cause(
-            t, HB_CAUSE_STATE,
-            hb_teller_text(t,
-                           "The arguments alone (parameters, optimizer states, inputs) take "
-                           "%s, %d %% of %s: little is left for the step itself.",
-                           hb_teller_size(t, argument),
-                           hb_teller_percent(argument, capacity > 0 ? capacity : needed),
-                           capacity > 0 ? "the memory" : "all"));
+    struct hb_ledger l = hb_ledger_untold();
+    l.asked = s->wanted_bytes;
+    l.total = s->wanted_bytes;
+    l.capacity = s->capacity_bytes;
+    l.padding = all_padding(t);
+    l.packing = hb_teller_fact(t, HB_FACT_FRAGMENTATION);
+    l.buffer = s->group_count ? s->groups[0].bytes / s->groups[0].count : -1;
+    l.arguments = hb_teller_fact(t, HB_FACT_ARGUMENT);
+    l.outputs = apart_of(hb_teller_fact(t, HB_FACT_OUTPUT), hb_teller_fact(t, HB_FACT_ALIAS));
+    l.copies = copies_of(t, s->wanted_bytes);
+    l.named = true;
+    return hb_teller_decide(t, &l);
+}
+
+/* What helps against the cause, whatever the program. */
+static void lead_program(const struct teller *t, enum hb_reason reason)
+{
+    struct hb_story *s = t->story;
+    if (s->cause == HB_CAUSE_PADDING)
+        hb_teller_knob(t, HB_KNOB_PADDING, all_padding(t));
+    if (s->cause == HB_CAUSE_STATE) {
         hb_teller_knob(t, hb_teller_generates(t) ? HB_KNOB_WEIGHTS : HB_KNOB_FSDP, -1);
         hb_teller_knob(t, HB_KNOB_OFFLOAD, -1);
         hb_teller_knob(t, HB_KNOB_MOMENTS, -1);
-    } else if (output > 0 && output > needed / 2) {
-        hb_teller_cause(
-            t, HB_CAUSE_OUTPUTS,
-            hb_teller_text(t,
-                           "The outputs alone take %s, %d %% of all: results that are returned "
-                           "whole, or a state that does not take its arguments' place.",
-                           hb_teller_size(t, output), hb_teller_percent(output, needed)));
-        hb_teller_knob(t, HB_KNOB_DONATE, -1);
-        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
-    } else {
-        hb_teller_cause(t, HB_CAUSE_SIZE,
-                        "What lives at the same time is too much; no single buffer, "
-                        "padding or fragmentation in the log explains the excess.");
-        if (capacity > 0 && needed / TIMES_TOO_LARGE > capacity && !s->group_count)
-            hb_teller_knob(t, HB_KNOB_DUMP, -1);
     }
+    if (s->cause == HB_CAUSE_OUTPUTS)
+        hb_teller_knob(t, HB_KNOB_DONATE, -1);
+    if (s->cause == HB_CAUSE_OUTPUTS || s->cause == HB_CAUSE_GIANT)
+        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
+    if (reason == HB_REASON_PROGRAM && s->capacity_bytes > 0 && !s->group_count &&
+        s->wanted_bytes / TIMES_TOO_LARGE > s->capacity_bytes)
+        hb_teller_knob(t, HB_KNOB_DUMP, -1);
 }
 
 static void add_program_parts(const struct teller *t)
@@ -222,28 +200,15 @@ void hb_tell_tpu(const struct teller *t)
     }
     hb_teller_groups(t, s->kind);
     add_program_parts(t);
-    if (!tell_replication(t, s->wanted_bytes)) {
-        find_program_cause(t, s->wanted_bytes, s->capacity_bytes);
+    enum hb_reason reason = decide_program(t);
+    if (s->cause == HB_CAUSE_REPLICATION) {
+        tell_replication(t, s->wanted_bytes);
+    } else {
+        lead_program(t, reason);
         check_donation(t);
         hb_teller_knobs(t);
     }
     note_neighbours(t);
-}
-
-/* Whether an analysis beside the failure says that outputs are most of the program. */
-static bool tell_analysed_outputs(const struct teller *t)
-{
-    int64_t total = hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_TOTAL);
-    int64_t output = apart_of(hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_OUTPUT),
-                              hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_ALIAS));
-    if (output <= 0 || output <= total / 2)
-        return false;
-    hb_teller_cause(t, HB_CAUSE_OUTPUTS,
-                    hb_teller_text(t,
-                                   "The program returns %s that take no argument's place, of %s "
-                                   "in all: results that are kept, or a state that is not donated.",
-                                   hb_teller_size(t, output), hb_teller_size(t, total)));
-    return true;
 }
 
 void hb_tell_tpu_runtime(const struct teller *t)
@@ -262,27 +227,28 @@ void hb_tell_tpu_runtime(const struct teller *t)
                    ? "The runtime had no room to load a compiled program beside the buffers "
                      "that stood there."
                    : "The runtime had no room for a buffer (an input, an output or a device_put).";
-    if (tell_replication(t, asked))
+    struct hb_ledger l = hb_ledger_untold();
+    l.asked = asked;
+    l.capacity = s->capacity_bytes;
+    l.room = free_bytes;
+    l.outputs = apart_of(hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_OUTPUT),
+                         hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_ALIAS));
+    l.total = hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_TOTAL);
+    l.copies = copies_of(t, asked);
+    l.one_piece = true;
+    l.tensor = whole;
+    hb_teller_decide(t, &l);
+    if (s->cause == HB_CAUSE_REPLICATION) {
+        tell_replication(t, asked);
         return;
-    if (whole)
-        hb_teller_cause(t, HB_CAUSE_GIANT,
-                        "No setting of the allocator helps: this tensor must become "
-                        "smaller or be sharded.");
-    else if (reaches(free_bytes, asked))
-        hb_teller_cause(t, HB_CAUSE_FRAGMENTATION, "Enough was free, but not in one piece.");
-    else if (tell_analysed_outputs(t))
-        hb_teller_note(t, "The compiler's analysis stands in the log beside the failure.");
-    else
-        hb_teller_cause(t, HB_CAUSE_SIZE,
-                        "Buffers held before (state, earlier batches, arrays that are "
-                        "still referenced) left too little.");
-    if (whole)
-        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
-    else
+    }
+    if (!whole)
         hb_teller_note(t, "Arrays that are still referenced stay on the device: look for a second "
                           "copy of the state, and for programs compiled besides the step.");
     bool jax = t->log->framework[HB_FW_LOG_JAX] > 0;
-    if (s->cause == HB_CAUSE_OUTPUTS)
+    if (s->cause == HB_CAUSE_GIANT)
+        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
+    else if (s->cause == HB_CAUSE_OUTPUTS)
         hb_teller_knob(t, HB_KNOB_DONATE, -1);
     else if ((s->kind == HB_LOG_TPU_BUFFER && jax) || s->cause == HB_CAUSE_FRAGMENTATION)
         hb_teller_knob(t, HB_KNOB_RELEASE, -1);
@@ -348,93 +314,65 @@ static void note_arena(const struct teller *t, int64_t asked)
                        name ? " " : "", name ? name : "");
 }
 
-/* The largest buffer that the program makes itself and that is most of the request; -1: none. */
-static int64_t find_giant(const struct hb_story *s, int64_t asked)
+/* The largest buffer of those that the program makes itself and that are no larger than the request
+ * for all of them; -1: none. */
+static int64_t largest_within(const struct hb_story *s, int64_t asked)
 {
-    for (int i = 0; i < s->group_count; i++) {
-        int64_t bytes = s->groups[i].item->bytes;
-        if (s->groups[i].what != HB_WHAT_ARGUMENT && bytes >= asked / 2 &&
-            bytes <= asked + asked / 100)
-            return bytes;
-    }
+    for (int i = 0; i < s->group_count; i++)
+        if (s->groups[i].what != HB_WHAT_ARGUMENT &&
+            s->groups[i].item->bytes <= asked + asked / 100)
+            return s->groups[i].item->bytes;
     return -1;
 }
 
-static void tell_scattered(const struct teller *t, struct pool p)
+/* What is neither free nor the pool's, where the driver tells what the device has. */
+static int64_t lost_of(const struct teller *t)
 {
-    hb_teller_cause(
-        t, HB_CAUSE_FRAGMENTATION,
-        p.largest_free >= 0
-            ? hb_teller_text(t,
-                             "%s were free in the pool, but the largest piece was %s: the free "
-                             "memory is scattered between chunks in use.",
-                             hb_teller_size(t, p.free_bytes), hb_teller_size(t, p.largest_free))
-            : hb_teller_text(t,
-                             "By the statistics in the log %s of the pool were free: either in "
-                             "pieces, or taken between that print and the failure.",
-                             hb_teller_size(t, p.free_bytes)));
-    hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
+    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    int64_t all = hb_teller_fact(t, HB_FACT_CAPACITY);
+    int64_t in_use = hb_log_fact(t->log, HB_LOG_STATS, HB_FACT_IN_USE);
+    if (free_bytes < 0 || all <= 0)
+        return -1;
+    if (t->story->kind == HB_LOG_DRIVER) /* the pool does not stand yet */
+        return difference(all, free_bytes);
+    return t->story->kind == HB_LOG_ASYNC && in_use >= 0 ? difference(all, free_bytes + in_use)
+                                                         : -1;
 }
 
-/* Whoever cannot get so little stands before a full pool. */
-#define LITTLE_BYTES ((int64_t)64 << 20)
-
-static void find_pool_cause(const struct teller *t, int64_t asked, struct pool p)
+/* A request to a pool, or to the driver for one. */
+static enum hb_reason decide_pool(const struct teller *t, int64_t asked, struct pool p)
 {
-    bool little = asked >= 0 && asked < LITTLE_BYTES;
-    bool tensor = t->story->kind == HB_LOG_GRAPH; /* XLA takes all temporaries in one piece */
-    int64_t giant = little ? -1 : find_giant(t->story, asked);
-    int64_t output = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_OUTPUT);
-    int64_t total = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_TOTAL);
-    /* A few per cent in pieces: the pool is full. */
-    bool full = p.limit > 0 && p.free_bytes < p.limit / 20;
-    bool scattered = reaches(p.free_bytes, asked) && p.largest_free < asked && !full;
-    const char *free_text =
-        p.free_bytes >= 0
-            ? hb_teller_text(t, "%s were free, whole or in pieces.",
-                             hb_teller_size(t, p.free_bytes))
-            : "The log does not say what was free; nothing in it speaks of fragmentation.";
-    if (asked >= HB_TELLER_ABSURD_BYTES) {
-        hb_teller_cause(t, HB_CAUSE_CORRUPT,
-                        hb_teller_text(t,
-                                       "%s is more than any device has and no program's wish: the "
-                                       "driver told a free memory that it does not have, or a size "
-                                       "overflowed.",
-                                       hb_teller_size(t, asked)));
+    bool driver = t->story->kind == HB_LOG_DRIVER;
+    struct hb_ledger l = hb_ledger_untold();
+    l.asked = asked;
+    l.capacity = driver ? hb_teller_fact(t, HB_FACT_CAPACITY) : p.limit;
+    l.room = driver ? hb_teller_fact(t, HB_FACT_FREE) : p.free_bytes;
+    l.piece = p.largest_free;
+    l.lost = lost_of(t);
+    l.buffer = largest_within(t->story, asked);
+    l.outputs = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_OUTPUT);
+    l.total = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_TOTAL);
+    l.copies = copies_of(t, asked);
+    l.one_piece = true;
+    l.tensor = t->story->kind == HB_LOG_GRAPH;
+    l.named = l.tensor;
+    l.loads = hb_teller_loads(t);
+    return hb_teller_decide(t, &l);
+}
+
+/* What helps against the cause, whatever the program. */
+static void lead_pool(const struct teller *t, enum hb_reason reason)
+{
+    if (reason == HB_REASON_ABSURD)
         hb_teller_knob(t, HB_KNOB_DRIVER, -1);
-    } else if (scattered) {
-        tell_scattered(t, p);
-    } else if (giant >= 0) {
-        hb_teller_cause(t, HB_CAUSE_GIANT,
-                        hb_teller_text(t, "One buffer of %s is most of the request. %s",
-                                       hb_teller_size(t, giant), free_text));
-    } else if (tensor && p.limit > 0 && asked <= p.limit && asked > p.limit / 5) {
-        hb_teller_cause(t, HB_CAUSE_GIANT,
-                        hb_teller_text(t, "A single tensor of %s, %d %% of the pool. %s",
-                                       hb_teller_size(t, asked), hb_teller_percent(asked, p.limit),
-                                       free_text));
-    } else if (little && p.free_bytes < 0) {
-        hb_teller_cause(t, HB_CAUSE_SIZE,
-                        "So little was asked that the pool was full before: by the state, by what "
-                        "earlier programs left, or by another process.");
-    } else if (output > total / 2 && total > 0 && output >= asked) {
-        hb_teller_cause(t, HB_CAUSE_OUTPUTS,
-                        hb_teller_text(t,
-                                       "The outputs take %s of the program's %s: results that are "
-                                       "returned whole, or a state that is not donated.",
-                                       hb_teller_size(t, output), hb_teller_size(t, total)));
+    if (reason == HB_REASON_PIECE || reason == HB_REASON_PIECES)
+        hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
+    if (reason == HB_REASON_LOST)
+        hb_teller_knob(t, HB_KNOB_OTHERS, lost_of(t));
+    if (reason == HB_REASON_OUTPUTS)
         hb_teller_knob(t, HB_KNOB_DONATE, -1);
-    } else if (p.limit >= 0 && asked > p.limit) {
-        hb_teller_cause(t, tensor ? HB_CAUSE_GIANT : HB_CAUSE_SIZE,
-                        hb_teller_text(t, "Even an empty pool of %s could not hold it.",
-                                       hb_teller_size(t, p.limit)));
-        if (!t->story->group_count)
-            hb_teller_knob(t, HB_KNOB_DUMP, -1);
-    } else if (hb_teller_loads(t)) {
-        hb_teller_cause(t, HB_CAUSE_STATE, "It failed while weights were loaded or made.");
-    } else {
-        hb_teller_cause(t, HB_CAUSE_SIZE, free_text);
-    }
+    if ((reason == HB_REASON_POOL || reason == HB_REASON_ABOVE) && !t->story->group_count)
+        hb_teller_knob(t, HB_KNOB_DUMP, -1);
 }
 
 /* The pool is a share of the device: more of it helps only if the excess is small. */
@@ -483,7 +421,7 @@ static void split_peak(const struct teller *t)
         return;
     t->story->state_bytes = in_use;
     t->story->transient_bytes = peak - in_use;
-    if (peak > in_use && reaches(largest, (peak - in_use) / 100 * 99) && largest <= peak - in_use)
+    if (peak > in_use && largest >= (peak - in_use) / 100 * 99 && largest <= peak - in_use)
         hb_teller_note(
             t,
             "What came on top of the state at the peak (%s) is a single allocation of "
@@ -511,33 +449,12 @@ static const char *title_of_xla(const struct teller *t)
     return "The runtime could not get what the program asked for.";
 }
 
-/* What others hold of the device: before the program began, or beside its pool; -1: little. */
-static int64_t taken_by_others(const struct teller *t)
+/* Of the device, where others hold it: the pool does not matter. */
+static void tell_free(const struct teller *t)
 {
-    int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
-    int64_t all = hb_teller_fact(t, HB_FACT_CAPACITY);
-    int64_t in_use = hb_log_fact(t->log, HB_LOG_STATS, HB_FACT_IN_USE);
-    if (free_bytes < 0 || all <= 0)
-        return -1;
-    if (t->story->kind == HB_LOG_ASYNC && in_use >= 0 && all - free_bytes - in_use > all / 4)
-        return all - free_bytes - in_use;
-    return t->story->kind == HB_LOG_DRIVER && free_bytes < all / 2 ? all - free_bytes : -1;
-}
-
-static void tell_taken(const struct teller *t, int64_t taken)
-{
-    bool began = t->story->kind == HB_LOG_DRIVER;
-    t->story->available_of = began ? "what was free when it began" : "what was free";
+    t->story->available_of =
+        t->story->kind == HB_LOG_DRIVER ? "what was free when it began" : "what was free";
     hb_teller_figures(t, t->story->wanted_bytes, hb_teller_fact(t, HB_FACT_FREE), -1);
-    hb_teller_cause(
-        t, HB_CAUSE_OTHERS,
-        hb_teller_text(t,
-                       began ? "%s of the device were taken before the program began: by another "
-                               "process, or one of an earlier start."
-                             : "%s of the device are neither free nor in this program's pool: "
-                               "another process, or another library in this one, holds them.",
-                       hb_teller_size(t, taken)));
-    hb_teller_knob(t, HB_KNOB_OTHERS, taken);
 }
 
 void hb_tell_xla(const struct teller *t)
@@ -559,12 +476,17 @@ void hb_tell_xla(const struct teller *t)
         s->wanted_of = "all that the program keeps on a device";
         hb_teller_figures(t, hb_teller_fact(t, HB_FACT_TOTAL), -1, -1);
         hb_teller_cause(t, HB_CAUSE_NONE, "The log has no failure beside this list.");
-    } else if (taken_by_others(t) > 0) {
-        tell_taken(t, taken_by_others(t));
-    } else if (!tell_replication(t, asked)) {
-        note_arena(t, asked);
-        find_pool_cause(t, asked, p);
-        check_fraction(t, p);
+    } else {
+        enum hb_reason reason = decide_pool(t, asked, p);
+        lead_pool(t, reason);
+        if (reason == HB_REASON_COPIES)
+            tell_replication(t, asked);
+        else
+            note_arena(t, asked);
+        if (reason == HB_REASON_LOST)
+            tell_free(t);
+        else if (reason != HB_REASON_COPIES)
+            check_fraction(t, p);
     }
     if (s->cause != HB_CAUSE_REPLICATION && s->cause != HB_CAUSE_CORRUPT)
         hb_teller_knobs(t);

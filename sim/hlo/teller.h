@@ -2,10 +2,8 @@
 #ifndef HB_SIM_HLO_TELLER_H
 #define HB_SIM_HLO_TELLER_H
 
+#include "sim/hlo/cause.h"
 #include "sim/hlo/story.h"
-
-/* Above any device of today, and what no program means. */
-#define HB_TELLER_ABSURD_BYTES ((int64_t)2 << 40)
 
 /* A quarter of the largest devices: what JAX's pool leaves to others. */
 #define HB_TELLER_POOL_BYTES ((int64_t)16 << 30)
@@ -34,6 +32,8 @@ void hb_teller_knobs(const struct teller *t);
 /* wanted, available, over: the last is the difference where it is -1. */
 void hb_teller_figures(const struct teller *t, int64_t wanted, int64_t available, int64_t over);
 void hb_teller_cause(const struct teller *t, enum hb_cause cause, const char *because);
+/* The cause, and the sentence that says why, from what the figures are. */
+enum hb_reason hb_teller_decide(const struct teller *t, const struct hb_ledger *ledger);
 int64_t hb_teller_fact(const struct teller *t, enum hb_log_fact fact);
 /* part of whole in percent, 0 where either is unknown. */
 int hb_teller_percent(int64_t part, int64_t whole);
