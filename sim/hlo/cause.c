@@ -67,6 +67,8 @@ static enum hb_reason reason_outside(const struct hb_ledger *l)
         return l->reckoned ? HB_REASON_RECKONED : HB_REASON_ROOM;
     if (l->context)
         return HB_REASON_CONTEXT;
+    if (l->pieces && l->asked < 0 && l->live < 0)
+        return HB_REASON_SAID;
     if (would_do(l, l->lost, LOST_PERCENT))
         return HB_REASON_LOST;
     if (l->asked >= 0 && l->idle >= l->asked && !full &&

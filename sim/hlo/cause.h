@@ -44,6 +44,7 @@ struct hb_ledger {
     bool named;     /* the text says what was refused, if not how large it is */
     bool fresh;     /* the program held nothing yet */
     bool share;     /* the program, a server, was given a share of the device */
+    bool pieces;    /* the text says that free memory lies in pieces */
     bool limited;   /* the text says that a limit refused */
     bool reckoned;  /* room is not told */
     bool context;   /* the driver had no room for a context of this process */
@@ -89,6 +90,7 @@ struct hb_ledger {
     X(IDLE, FRAGMENTATION,                                                                         \
       "PyTorch holds {idle} that no tensor uses, more than the {asked} that were asked: it lies "  \
       "in pieces too small for the request.")                                                      \
+    X(SAID, FRAGMENTATION, "The log has no figures of it, but says that memory was fragmented.")   \
     X(LOST, OTHERS,                                                                                \
       "{lost} of the device are neither free nor this program's: another process, one of an "      \
       "earlier start, or another library in this one (NCCL, contexts) holds them.")                \

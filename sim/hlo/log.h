@@ -174,6 +174,7 @@ enum hb_log_mark {
     HB_MARK_NAMES,  /* a model that is run more often than trained */
     HB_MARK_TRAINS, /* what only a training step has */
     HB_MARK_LEARNS, /* words of training */
+    HB_MARK_HINTS,  /* what a training step has more often than a program that runs a model */
     HB_MARK_TPU,
     HB_MARK_METAL,  /* Apple's devices, of which no server takes a share */
     HB_MARK_SERVES, /* a server of models */
@@ -187,6 +188,7 @@ enum hb_log_mark {
     HB_MARK_UPDATES, /* the optimizer's step */
     HB_MARK_SAVES,   /* a checkpoint is written */
     HB_MARK_GATHERS, /* FSDP's state is gathered whole, to load or to save it */
+    HB_MARK_PIECES,  /* somebody says that it is fragmentation */
     HB_MARK_COUNT
 };
 

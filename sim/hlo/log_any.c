@@ -593,8 +593,8 @@ static int find_refusal(const struct hb_sentence *l)
 static bool is_host(struct hb_log_reader *r, const struct hb_sentence *l, int refusal)
 {
     struct hb_sentence *part = (struct hb_sentence *)hb_form_scratch(r, 2 * sizeof *part) + 1;
-    if (refusal < 0)
-        return hb_refusal_is_of_host(l);
+    if (refusal < 0 || hb_sentence_is(l, refusal, "maxed") || hb_sentence_is(l, refusal, "filled"))
+        return refusal >= 0 || hb_refusal_is_of_host(l);
     hb_sentence_around(l, refusal, part);
     return hb_refusal_is_of_host(part) ||
            (!hb_sentence_has(part, HOST | DEVICE) && hb_refusal_is_of_host(l));
@@ -704,7 +704,7 @@ static const struct hb_form rows[] = {
     ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
-    ANY(" ram"),         ANY("\u62a5\u9519"),
+    ANY(" ram"),         ANY("\u62a5\u9519"), ANY("rror 2"),       ANY("rror code 2"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

@@ -59,6 +59,25 @@ static void take_word(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
+/* "reinforcement learning", "when learning", not the field's name. */
+static void take_learning(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    static const char *const fields[] = {"eep ", "eep-", "eep_", "achine ", "achine-"};
+    enum { NEAR = 9 };
+    if (!HB_SPAN_HAS_ANY(hb_span_last(place->before, NEAR), fields))
+        take_word(r, form, place);
+}
+
+/* "batch size", "full_batch", not the layer that normalizes one. */
+static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    static const char *const layers[] = {"_norm", "Norm", " norm"};
+    if (!HB_SPAN_HAS_ANY(hb_span_first(place->after, 5), layers))
+        take_stem(r, form, place);
+}
+
 /* "loading model weights", "load the checkpoint", "Failed to load the pipeline" */
 static void take_load(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
@@ -208,6 +227,10 @@ static const struct hb_form rows[] = {
     STEM("oO", "obabooga", GENERATES),
     STEM("eE", "xllama", GENERATES),
     STEM("aA", "lphafold", GENERATES),
+    SIGN("VectorStore", GENERATES),
+    SIGN("LAMMPS", GENERATES),
+    SIGN("lammps", GENERATES),
+    WORD("fF", "olding", GENERATES),
     STEM("cC", "olabfold", GENERATES),
     SIGN("ColabFold", GENERATES),
     WORD("rR", "esidues", GENERATES),
@@ -318,6 +341,11 @@ static const struct hb_form rows[] = {
     ROW("oad", LOADS, "lL", take_load),
     ROW("saving", SAVES, NULL, take_save),
     ROW("save", SAVES, NULL, take_save),
+    SIGN("because of fragmentation", PIECES),
+    SIGN("due to fragmentation", PIECES),
+    SIGN("due to memory fragmentation", PIECES),
+    SIGN("suffers fragmentation", PIECES),
+    SIGN("suffers from fragmentation", PIECES),
     SIGN("_state_dict_utils", GATHERS),
     SIGN("state_dict() call", GATHERS), /* "... after returning from ..." */
     SIGN("optim_state_dict", GATHERS),
@@ -378,6 +406,9 @@ static const struct hb_form rows[] = {
     STEM("pP", "retraining", LEARNS),
     STEM("eE", "poch", LEARNS),
     WORD("gG", "radient", LEARNS),
+    ROW("earning", LEARNS, "lL", take_learning),
+    ROW("atch", HINTS, "bB", take_batch),
+    SIGN("samples_per_gpu", HINTS),
     WORD("lL", "oss", LEARNS),
     WORD("rR", "ollout", LEARNS),
     WORD("gG", "rpo", LEARNS),
@@ -388,6 +419,9 @@ static const struct hb_form rows[] = {
     STEM("P", "PO", LEARNS), /* not "SUPPORTED" */
     SIGN("SFT", LEARNS),
     SIGN("learning_rate", LEARNS),
+    SIGN("I trained", LEARNS),
+    SIGN("We trained", LEARNS),
+    SIGN(" we trained", LEARNS),
     SIGN("micro_batch", LEARNS),
     SIGN("per_device_batch", LEARNS),
     SIGN("fsdp", LEARNS),

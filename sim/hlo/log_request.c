@@ -29,7 +29,8 @@ void hb_form_request(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_log_message *m = hb_form_open(r, form->kind);
     if (form->text)
         hb_form_name(m, form->text);
-    hb_form_set(m, figure->fact, amount);
+    if (amount.bytes > 0 || amount.step_bytes == 1) /* nobody asks for "0.00 MB" */
+        hb_form_set(m, figure->fact, amount);
     for (int i = 1; i < HB_FORM_FIGURES && figure[i].words; i++) {
         if (!hb_span_find(&s, figure[i].words))
             continue;

@@ -337,7 +337,7 @@ static void take_reshard(struct hb_log_reader *r, const struct hb_form *form,
 #define FACT(name)   HB_FACT_##name
 
 static const struct hb_form rows[] = {
-    {"Can't reduce memory use below ", K(REMAT), OPENS, .fact = FACT(TARGET)},
+    {"Can't reduce memory use below ", K(REMAT), JOINS, .fact = FACT(TARGET)},
     /* arguments alone are above the limit */
     {"Can't reduce memory use below -", K(REMAT), OPENS, .value = HB_VALUE_NONE},
     {"of input/output arguments (", K(REMAT), JOINS, .handle = take_base_limit},

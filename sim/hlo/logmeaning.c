@@ -1,6 +1,7 @@
 /* The words: see logmeaning.h. */
 #include "sim/hlo/logmeaning.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,8 +258,18 @@ static int meaning_without(const char *word, const char *ending, const char *ins
     return meaning_exactly(stem);
 }
 
+/* "memeory", "memroy": a slip of the pen. */
+static bool is_misspelt_memory(const char *word)
+{
+    size_t len = strlen(word);
+    return len >= 5 && len <= 8 && strncmp(word, "me", 2) == 0 && word[len - 1] == 'y' &&
+           strspn(word, "memory") == len && strchr(word, 'o');
+}
+
 int hb_meaning_of(const char *word)
 {
+    if (is_misspelt_memory(word))
+        word = "memory";
     static const int verbs = WANTS | ALLOCS | FAILS | EXCEEDS | PAUSES | SHORT | HOLDS | ADVISES;
     static const struct {
         const char *ending;

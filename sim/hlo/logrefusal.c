@@ -63,8 +63,9 @@ static bool is_none(const struct hb_sentence *l, int i)
 {
     enum { FAR = 10 };
     static const char *const nones[] = {"no", "zero", "without", "never", "avoids"};
-    static const char *const joins[] = {"or",   "and", "max",  "high", "cuda", "gpu",    "any",
-                                        "more", "oom", "ooms", "kill", "of",   "further"};
+    static const char *const joins[] = {
+        "or",   "and", "max",     "high",    "cuda",    "gpu",     "any",   "more", "oom", "ooms",
+        "kill", "of",  "further", "getting", "hitting", "running", "going", "into", "an"};
     for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
         bool joined = l->word[k].kind == HB_WORD_PAUSE;
         for (size_t n = 0; n < sizeof nones / sizeof *nones; n++)
@@ -76,6 +77,13 @@ static bool is_none(const struct hb_sentence *l, int i)
             return false;
     }
     return false;
+}
+
+/* "CUDA OOMs: 0" */
+static bool is_counted_none(const struct hb_sentence *l, int i)
+{
+    return l->word[i].keys && i + 1 < l->count && l->word[i + 1].kind == HB_WORD_NUMBER &&
+           strcmp(l->word[i + 1].text, "0") == 0;
 }
 
 /* "the status OOMKilled never occurs" */
@@ -100,15 +108,29 @@ static bool is_named(const struct hb_sentence *l, int i)
            ((s.at > l->span.at && s.at[-1] == '_') || (s.end < l->span.end && *s.end == '_'));
 }
 
+/* "cuda execution failed with error 2": cudaErrorMemoryAllocation */
+static bool is_error_number(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    int error = hb_sentence_is(l, i - 1, "code") ? i - 2 : i - 1;
+    return l->word[i].kind == HB_WORD_NUMBER && strcmp(l->word[i].text, "2") == 0 &&
+           (hb_sentence_is(l, error, "error") || hb_sentence_is(l, error, "err")) &&
+           hb_sentence_behind(l, i, FAR, DEVICE) >= 0;
+}
+
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
-    static const char *const others[] = {"score",    "adj",   "reaper",   "prevention", "handler",
-                                         "handling", "safe",  "scenario", "scenarios",  "test",
-                                         "tests",    "style", "check",    "checks",     "surfaced"};
+    static const char *const others[] = {
+        "score",    "adj",       "reaper", "prevention", "handler",   "handling", "safe",
+        "scenario", "scenarios", "test",   "tests",      "style",     "check",    "checks",
+        "surfaced", "catching",  "catch",  "recovery",   "detection", "avoidance"};
+    if (is_error_number(l, i))
+        return true;
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
         !hb_sentence_is(l, i, "oomed") && !hb_sentence_is(l, i, "ooming"))
         return false;
-    if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i) || is_never(l, i))
+    if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i) || is_never(l, i) ||
+        is_counted_none(l, i))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_is(l, i + 1, others[k]))
@@ -128,14 +150,23 @@ static bool could_not(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "memory map", "apply for memory", "obtain device memory" */
+static bool is_acquired(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3 };
+    bool verb = hb_sentence_is(l, i, "obtain") || hb_sentence_is(l, i, "acquire") ||
+                (hb_sentence_is(l, i, "apply") && hb_sentence_is(l, i + 1, "for"));
+    return (hb_sentence_is(l, i, "map") && hb_sentence_is(l, i - 1, "memory")) ||
+           (verb && hb_sentence_ahead(l, i, FAR, MEMORY) >= 0);
+}
+
 /* "failed to allocate ...", "allocation of ... failed", "bad_alloc" */
 static bool is_failed_allocation(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
     if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
         return false; /* a file: "include/alloc.h:102" */
-    if (!(l->bits[i] & ALLOCS) &&
-        !(hb_sentence_is(l, i, "map") && hb_sentence_is(l, i - 1, "memory")))
+    if (!(l->bits[i] & ALLOCS) && !is_acquired(l, i))
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
         return true;
@@ -169,8 +200,9 @@ static bool is_too_little(const struct hb_sentence *l, int i)
     bool enough =
         hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
     bool low = hb_sentence_is(l, i + 1, "on") || (i > 0 && l->bits[i - 1] & MEMORY);
-    if ((hb_sentence_is(l, i, "low") && !low) || is_asked(l, i))
-        return false;
+    bool used = hb_sentence_is(l, i + 1, "utilization") || hb_sentence_is(l, i + 1, "use");
+    if ((hb_sentence_is(l, i, "low") && !low) || is_asked(l, i) || used)
+        return false; /* "insufficient utilization of GPU memory" */
     if (hb_sentence_is(l, i, "free") && hb_sentence_is(l, i - 1, "not") &&
         (hb_sentence_is(l, i - 2, "does") || hb_sentence_is(l, i - 2, "do") ||
          hb_sentence_is(l, i - 2, "did")))
@@ -214,8 +246,10 @@ static bool is_denied(const struct hb_sentence *l, int i)
 static bool is_exceeded(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
-    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to"))
-        return false; /* "easy to exceed": it may */
+    bool may = hb_sentence_is(l, i, "exceed") &&
+               (hb_sentence_is(l, i - 1, "that") || hb_sentence_is(l, i - 1, "which"));
+    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to") || may)
+        return false; /* "easy to exceed", "models that exceed": such may be */
     if (is_status(l, i) || hb_sentence_has_pair(l, "kv", "cache"))
         return true;
     for (int k = i; k < l->count && k <= i + FAR; k++)
@@ -293,15 +327,17 @@ static bool is_but_only(const struct hb_sentence *l, int i)
            (hb_sentence_has(l, MEMORY) || hb_sentence_has_pair(l, "scratch", "space"));
 }
 
-/* "your RAM was full" */
+/* "your RAM was full", "RAM usage is maxed" */
 static bool is_full(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"is", "was", "are", "were", "gets", "got", "becomes"};
     bool told = false;
     for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
         told = told || hb_sentence_is(l, i - 1, verbs[k]) || hb_sentence_is(l, i - 2, verbs[k]);
-    return hb_sentence_is(l, i, "full") && told && hb_sentence_behind(l, i, 3, MEMORY) >= 0 &&
-           !hb_sentence_negates(l, i, 2);
+    bool host = (hb_sentence_is(l, i, "filled") || hb_sentence_is(l, i, "maxed")) &&
+                hb_sentence_behind(l, i, 3, HOST) >= 0; /* a device's may spill over */
+    return (hb_sentence_is(l, i, "full") || host) && told &&
+           hb_sentence_behind(l, i, 3, MEMORY) >= 0 && !hb_sentence_negates(l, i, 2);
 }
 
 /* Python's "MemoryError" */
@@ -335,15 +371,23 @@ static bool is_chip_error(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, i + 1, "error") || hb_sentence_is(l, i + 1, "errors"));
 }
 
+/* "CUDA memory error", "Memory error at 14 GB", in prose */
+static bool is_error_of_memory(const struct hb_sentence *l, int i)
+{
+    bool error = hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
+                 *l->word[i].span.end == ' ';
+    return error && (i == 0 || l->bits[i - 1] & DEVICE);
+}
+
 bool hb_refusal_is(const struct hb_sentence *l, int i)
 {
     if (hb_refusal_is_more_than(l, i) || (l->bits[i] & THING && is_segment(l)) ||
         (hb_sentence_is(l, i, "space") && is_segment(l)))
         return true;
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
-           is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) || is_no_fit(l, i) ||
-           is_but_only(l, i) || is_more_shared(l, i) || is_full(l, i) || is_too_much_for(l, i) ||
-           is_chip_error(l, i);
+           is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) ||
+           is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
+           is_more_shared(l, i) || is_full(l, i) || is_too_much_for(l, i) || is_chip_error(l, i);
 }
 
 /* "Add OOM howto", "[BUG] Catch ...", "Only relaunch pods that are OOMKilled": the title of a
@@ -436,15 +480,18 @@ static bool is_supposed(const struct hb_sentence *l, int i)
             (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m])))
             return true;
     int when = i - 1;
-    while (when >= 0 && !hb_sentence_is(l, when, "when"))
+    while (when >= 0 && !hb_sentence_is(l, when, "when")) {
+        if (hb_sentence_is(l, when, "we") && hb_sentence_is(l, when + 1, "should"))
+            return true;
         when--;
+    }
     return when > 1 && hb_sentence_is(l, when - 3, "should") && hb_sentence_is(l, when - 2, "be");
 }
 
 /* "Look for OOM-kill events", "always check your system logs for ..." */
 static bool is_looked_for(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"look", "check", "watch", "monitor"};
+    static const char *const verbs[] = {"look", "check", "checks", "watch", "monitor"};
     enum { FAR = 6 };
     int k = hb_sentence_behind(l, i, FAR, LEADS);
     while (k >= 0 && !hb_sentence_is(l, k, "for"))
@@ -466,10 +513,44 @@ static bool has_happened(const struct hb_sentence *l, int may, int i)
     return false;
 }
 
+/* "1. Out of Memory (OOM):", over a list of what helps */
+static bool is_heading(const struct hb_sentence *l)
+{
+    struct hb_span s = l->span;
+    while (s.end > s.at && (s.end[-1] == ' ' || s.end[-1] == '*'))
+        s.end--;
+    hb_span_skip(&s, " #*-");
+    bool listed = s.at > l->span.at || (s.at + 1 < s.end && s.at[1] == '.');
+    return listed && s.end > s.at && s.end[-1] == ':' && l->count <= 8;
+}
+
+/* "to catch the OOM exception": what is done about some */
+static bool is_handled(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"catch", "detect", "survive", "recover", "tolerate"};
+    enum { FAR = 4 };
+    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
+        for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
+            if (hb_sentence_is(l, k, verbs[v]) && hb_sentence_is(l, k - 1, "to"))
+                return true;
+    return false;
+}
+
+/* "When a cgroup's OOM kill fires, it picks the largest": of any such, at the beginning */
+static bool is_general(const struct hb_sentence *l, int i)
+{
+    int first = i;
+    while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
+        first--;
+    return hb_sentence_is(l, first, "when") &&
+           (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
+}
+
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
-    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i))
+    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
+        is_heading(l) || is_handled(l, i) || is_general(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
@@ -503,8 +584,8 @@ static bool names_device(const struct hb_sentence *l, int i)
 /* "the process got killed", by whom nobody says */
 static bool is_ended(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"got", "gets", "getting", "was",
-                                        "is",  "been", "being",   "be"};
+    static const char *const verbs[] = {"got", "get",  "gets",  "getting", "was",
+                                        "is",  "been", "being", "be"};
     static const char *const things[] = {"process", "script", "program", "training", "it",
                                          "job",     "worker", "kernel",  "always",   "suddenly"};
     bool passive = false;
@@ -516,6 +597,16 @@ static bool is_ended(const struct hb_sentence *l, int i)
         for (int n = 2; n <= 4; n++)
             named = named || hb_sentence_is(l, i - n, things[k]);
     return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
+}
+
+/* "killed by signal: Segmentation fault" */
+static bool is_faulted(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    for (int k = i + 1; k <= i + FAR && k < l->count; k++)
+        if (hb_sentence_is(l, k, "segmentation") || hb_sentence_is(l, k, "aborted"))
+            return true;
+    return false;
 }
 
 bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
@@ -533,6 +624,8 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
         !is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;
+    if (is_faulted(l, i))
+        return false;
     if (is_ended(l, i) || (hb_sentence_is(l, i, "oomkilled") && !is_compared(l, i)))
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
@@ -548,6 +641,9 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
         (hb_sentence_ahead(l, i, FAR + 3, memory) >= 0 ||
          hb_sentence_behind(l, i, FAR + 3, memory) >= 0))
         return true;
+    for (int k = i + 1; l->bits[i] & ENDS && !names_device(l, i) && k <= i + FAR + 3; k++)
+        if (hb_refusal_is_oom(l, k)) /* "killed by the scheduler for OOM" */
+            return strncmp(word->text, "kill", 4) == 0;
     if (word->kind != HB_WORD_NUMBER)
         return false;
     bool nine = strcmp(word->text, "9") == 0 || strcmp(word->text, "-9") == 0;
@@ -595,7 +691,8 @@ static bool is_of_device(const struct hb_sentence *l)
 /* "my machine suddenly goes OOM", "the nodes had out of memory", not "step 5 OOM" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
-    static const char *const words[] = {"machine", "computer", "node", "nodes", "host", "system"};
+    static const char *const words[] = {"machine", "computer", "node",  "nodes",
+                                        "host",    "system",   "script"};
     bool out = false;
     for (int i = 0; i < l->count; i++)
         for (size_t k = 0; k < sizeof words / sizeof *words &&

@@ -97,9 +97,22 @@ void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, boo
         s->parts[s->part_count++] = (struct hb_story_part){name, bytes, inside};
 }
 
+/* Whether anything says that a model is run, or what runs one is named. */
+static bool may_run(const struct teller *t)
+{
+    const int64_t *mark = t->log->mark;
+    const int64_t *framework = t->log->framework;
+    return mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || mark[HB_MARK_NAMES] ||
+           framework[HB_FW_LOG_TENSORRT] || framework[HB_FW_LOG_GGML] || framework[HB_FW_LOG_ONNX];
+}
+
 bool hb_teller_trains(const struct teller *t)
 {
-    return t->log->mark[HB_MARK_TRAINS] || t->log->mark[HB_MARK_LEARNS];
+    const int64_t *mark = t->log->mark;
+    /* One word of training among many of running is a name, "trainer.precision". */
+    bool learns = 3 * mark[HB_MARK_LEARNS] > mark[HB_MARK_GENERATES] + mark[HB_MARK_SERVES];
+    return mark[HB_MARK_TRAINS] || learns ||
+           (mark[HB_MARK_HINTS] && !may_run(t) && !hb_teller_is_least(t));
 }
 
 /* Trainers, JAX and TensorFlow train the models that others run. */

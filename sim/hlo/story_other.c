@@ -258,10 +258,10 @@ void hb_tell_refusal(const struct teller *t)
     l.others = left >= 0 ? t->log->device_used_bytes : -1;
     l.context = hb_str_same(t->log->message[s->kind].name, HB_LOG_CONTEXT);
     l.limited = names_limit(t) || (free_bytes >= 0 && engine == HB_FW_LOG_ONNX);
-    if (asked > free_bytes && free_bytes >= 0 && hb_teller_trains(t)) /* the device's */
-        l.limited = false;
     l.loads = loads;
-    hb_teller_decide(t, &l);
+    l.pieces = t->log->mark[HB_MARK_PIECES] > 0;
+    if (hb_teller_decide(t, &l) == HB_REASON_SAID)
+        hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
     if (s->cause == HB_CAUSE_LIMIT) {
         hb_teller_knob(t, HB_KNOB_LIMIT, -1);
         hb_teller_knob(t, HB_KNOB_FEWER, -1);

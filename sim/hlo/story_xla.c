@@ -352,6 +352,9 @@ static enum hb_reason decide_pool(const struct teller *t, int64_t asked, struct 
     l.buffer = largest_within(t->story, asked);
     l.outputs = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_OUTPUT);
     l.total = hb_log_fact(t->log, HB_LOG_BUFFERS, HB_FACT_TOTAL);
+    if (l.total < 0 && hb_log_fact(t->log, HB_LOG_REMAT, HB_FACT_ARGUMENT) >
+                           hb_log_fact(t->log, HB_LOG_REMAT, HB_FACT_LIMIT))
+        l.outputs = l.total = hb_log_fact(t->log, HB_LOG_REMAT, HB_FACT_ARGUMENT);
     l.copies = copies_of(t, asked);
     l.one_piece = true;
     l.tensor = t->story->kind == HB_LOG_GRAPH;

@@ -159,6 +159,11 @@ static void requests_are_weighed(void **state)
     assert_reason(&l, HB_REASON_LITTLE);
     l = hb_ledger_untold();
     assert_reason(&l, HB_REASON_NOTHING);
+    l.pieces = true; /* somebody's word, where there are no figures */
+    assert_reason(&l, HB_REASON_SAID);
+    l.asked = GIB;
+    assert_reason(&l, HB_REASON_HELD);
+    l = hb_ledger_untold();
     l.named = true;
     assert_int_equal(hb_reason_cause(hb_ledger_reason(&l)), HB_CAUSE_SIZE);
 }
