@@ -202,6 +202,7 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
 static const struct hb_form rows[] = {
     {"Allocation on device", K(PLAIN), OPENS, .value = NONE}, /* PyTorch's, told by ComfyUI */
     {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
+    {"PagedKvCache must be large enough", K(SERVE), OPENS, .value = NONE},
     {"tokens that can be stored in KV cache", K(SERVE), OPENS, .value = NONE},
     {"ree memory on device", K(SERVE), OPENS, .handle = take_startup},
     {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
@@ -295,6 +296,7 @@ static const struct hb_form rows[] = {
     {"ncorrectable ECC", K(FAULT), JOINS, .value = NONE},
     {"DeviceLost", K(FAULT), JOINS, .value = NONE},
     {"DEVICE_LOST", K(FAULT), JOINS, .value = NONE},
+    {"driver version is insufficient", K(FAULT), JOINS, .value = NONE},
     {"no kernel image is available", K(FAULT), JOINS, .value = NONE},
     {"egmentation fault", K(FAULT), JOINS, .value = NONE},
     {"SIGSEGV", K(FAULT), JOINS, .value = NONE},

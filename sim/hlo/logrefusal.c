@@ -546,11 +546,25 @@ static bool is_general(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
 }
 
+/* "Will it run out of memory while ...?": the sentence begins with its verb */
+static bool is_question(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"will", "would", "does", "do", "can", "could", "should"};
+    int first = i;
+    while (first > 0 && l->word[first - 1].kind != HB_WORD_END)
+        first--;
+    for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
+        if (hb_sentence_is(l, first, verbs[v]))
+            return hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
+                   hb_sentence_is(l, first + 1, "we");
+    return false;
+}
+
 bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
-        is_heading(l) || is_handled(l, i) || is_general(l, i))
+        is_heading(l) || is_handled(l, i) || is_general(l, i) || is_question(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
@@ -719,7 +733,7 @@ static bool is_out_of_owner(const struct hb_sentence *l)
     for (int i = 0; i + 1 < l->count; i++)
         if (l->bits[i] & OWNER && l->bits[i + 1] & MEMORY &&
             ((hb_sentence_is(l, i - 1, "of") && hb_sentence_is(l, i - 2, "out")) ||
-             hb_sentence_is(l, i + 2, "exhaustion")))
+             (i > 0 && l->bits[i - 1] & SHORT) || hb_sentence_is(l, i + 2, "exhaustion")))
             return true;
     return false;
 }
