@@ -134,7 +134,11 @@ static bool read_elements(struct hb_hlo_reader *r, struct hb_hlo_span name, uint
 static bool push_named(struct hb_hlo_reader *r, struct hb_hlo_span name)
 {
     uint32_t *slot = find_name(r, name);
-    if (!name.len || !is_known(r, slot))
+    bool known = name.len && is_known(r, slot);
+    if (!known && name.len && name.at + name.len < r->lex.end && name.at[name.len] == '[')
+        return hb_error(r->diag, hb_hlo_place(r, name.at),
+                        "an operand is a shape without a name: which value is meant is not told");
+    if (!known)
         return hb_error(r->diag, hb_hlo_place(r, name.len ? name.at : r->lex.at),
                         "operand '%.*s' is not defined above in this computation",
                         hb_hlo_shown(name), name.len ? name.at : "");

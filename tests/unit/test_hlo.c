@@ -214,6 +214,8 @@ static void errors_have_line_and_column(void **state)
         {"HloModule m\n", "t.hlo:"},
         {"HloModule m\nENTRY e {\n  a = f32[] parameter(0)\n  b = f32[] add(a, c)\n}\n",
          "t.hlo:4:20: error: operand 'c' is not defined above"},
+        {"HloModule m\nENTRY e {\n  a = f32[8] parameter(0)\n  b = f32[8] negate(f32[8])\n}\n",
+         "t.hlo:4:21: error: an operand is a shape without a name"},
         {"HloModule m\nENTRY e {\n  a = f99[] parameter(0)\n}\n", "t.hlo:3:7: error: "},
         {"HloModule m\nENTRY e {\n  a = f32[4]{1} parameter(0)\n}\n", "t.hlo:3:7: error: "},
         {"HloModule m\nENTRY e {\n  a = f32[] parameter(x)\n}\n",
