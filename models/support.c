@@ -25,6 +25,15 @@ static int64_t unrolled_layers(const struct hb_spec *spec)
     return layers;
 }
 
+static const char *say_unrolled(struct hb_arena *arena, int64_t layers)
+{
+    return hb_arena_printf(arena,
+                           "%" PRId64 " layers stand side by side in the program; allowed: at most "
+                           "%d (equal ones in one block with repeat, under stack.form: scan, count "
+                           "as one)",
+                           layers, MOST_UNROLLED);
+}
+
 /* time: of its speed more is known than of its memory. */
 static bool check(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec,
                   bool time)
@@ -47,11 +56,7 @@ static bool check(struct hb_diag *diag, const struct hb_node *root, const struct
         {spec->stack.form == HB_FORM_NESTED && spec->stack.unroll > 1 && !torch, "stack.unroll",
          "of nested scans only unroll: 1 is simulated yet; use that, or form: scan"},
         {!torch && unrolled > MOST_UNROLLED, "model.blocks",
-         hb_arena_printf(diag->arena,
-                         "%" PRId64 " layers stand side by side in the program; allowed: at most "
-                         "%d (equal ones in one block with repeat, under stack.form: scan, count "
-                         "as one)",
-                         unrolled, MOST_UNROLLED)},
+         unrolled > MOST_UNROLLED ? say_unrolled(diag->arena, unrolled) : ""},
     };
     struct hb_refusing r = {.diag = diag, .root = root, .before = ""};
     return HB_REFUSE(&r, refusals);

@@ -175,25 +175,37 @@ static struct hb_spec with_room(const struct hb_spec *cell_spec)
     return roomy;
 }
 
-/* Arguments and outputs, less what of them may hold temporaries for a while. */
-static int64_t unlent_bytes(struct hb_arena *scratch, const struct hb_program *p, bool padded)
+/* A program's lives. */
+struct lives {
+    const struct hb_program *p;
+    struct hb_live *list;
+    uint32_t count;
+    int64_t lent_bytes; /* what of arguments and outputs may hold temporaries for a while */
+};
+
+static struct lives find_lives(struct hb_arena *scratch, const struct hb_program *p)
 {
-    struct hb_live *live;
-    uint32_t count = hb_live_find(scratch, p, &live);
-    return fixed_bytes(scratch, p, live, count, padded) - hb_lend_room(scratch, p, INT32_MAX);
+    struct lives l = {.p = p};
+    l.count = hb_live_find(scratch, p, &l.list);
+    l.lent_bytes = hb_lend_room(scratch, p, l.list, l.count, INT32_MAX);
+    return l;
 }
 
-static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
-                       const struct hb_program *p, const bool *optional, struct hb_floor *out)
+/* Arguments and outputs, less what of them is lent. */
+static int64_t unlent_bytes(struct hb_arena *scratch, const struct lives *l, bool padded)
 {
-    struct hb_live *live;
-    uint32_t count = hb_live_find(scratch, p, &live);
-    int64_t gradients = gradient_bytes(scratch, ask, p, live, count);
-    int64_t fixed = fixed_bytes(scratch, p, live, count, true);
-    out->fixed_bytes = fixed - hb_lend_room(scratch, p, INT32_MAX);
-    out->state_bytes = state_bytes(p, live, count);
+    return fixed_bytes(scratch, l->p, l->list, l->count, padded) - l->lent_bytes;
+}
+
+static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask, const struct lives *l,
+                       const bool *optional, struct hb_floor *out)
+{
+    int64_t gradients = gradient_bytes(scratch, ask, l->p, l->list, l->count);
+    int64_t fixed = fixed_bytes(scratch, l->p, l->list, l->count, true);
+    out->fixed_bytes = fixed - l->lent_bytes;
+    out->state_bytes = state_bytes(l->p, l->list, l->count);
     bool accumulates = ask->cell_spec->batch.accumulate > 1;
-    int64_t works_in = hb_segment_scratch_bytes(scratch, p, optional, accumulates);
+    int64_t works_in = hb_segment_scratch_bytes(l->p, l->list, l->count, optional, accumulates);
     int64_t beside = hb_larger(gradients, works_in);
     out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
 }
@@ -211,31 +223,31 @@ static bool *counted_ops(struct hb_arena *scratch, const struct bound_ask *ask,
 /* What ops of every policy work on, where that may be more than what is known: more programs. Which
  * arguments hold temporaries follows from the policy, too (seed 307). */
 static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
-                          const struct hb_spec *roomy, const struct hb_program *p,
-                          const bool *optional, struct hb_floor *out)
+                          const struct hb_spec *roomy, const struct lives *l, const bool *optional,
+                          struct hb_floor *out)
 {
     static const enum hb_policy others[] = {HB_POLICY_FULL, HB_POLICY_NONE};
     enum { OTHERS = sizeof others / sizeof others[0] };
-    struct hb_live *live;
-    struct hb_op_floor_ask own = {.all = p,
-                                  .live_count = hb_live_find(scratch, p, &live),
+    struct hb_op_floor_ask own = {.all = l->p,
+                                  .live = l->list,
+                                  .live_count = l->count,
                                   .optional = optional,
-                                  .counts = counted_ops(scratch, ask, p),
+                                  .counts = counted_ops(scratch, ask, l->p),
                                   .split = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1,
                                   .apart = is_apart(ask),
                                   .accumulates = ask->cell_spec->batch.accumulate > 1};
-    own.live = live;
     own.lasting = own.split || hb_habits_ordered(ask->cell_spec);
     struct hb_op_floor *ops = hb_op_floor_open(scratch, &own);
-    int64_t fixed = own.split ? unlent_bytes(scratch, p, false) : out->fixed_bytes;
+    int64_t fixed = own.split ? unlent_bytes(scratch, l, false) : out->fixed_bytes;
     int64_t most = hb_add_sat(fixed, hb_op_floor_bytes(ops));
     for (int i = 0; i < OTHERS && most > out->live_bytes && most > ask->known_bytes; i++) {
         struct hb_program *other = hb_arena_alloc(scratch, 1, sizeof *other);
         struct hb_remat policy = {others[i], 0, 0};
         if (!hb_segment_lower_under(scratch, roomy, policy, other))
             return;
-        hb_op_floor_join(ops, other);
-        fixed = hb_smaller(fixed, unlent_bytes(scratch, other, !own.split));
+        struct lives lives = find_lives(scratch, other);
+        hb_op_floor_join(ops, other, lives.list, lives.count);
+        fixed = hb_smaller(fixed, unlent_bytes(scratch, &lives, !own.split));
         most = hb_add_sat(fixed, hb_op_floor_bytes(ops));
         if (i + 1 == OTHERS)
             out->live_bytes = hb_larger(out->live_bytes, most);
@@ -251,9 +263,10 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
     if (!hb_segment_lower_floor(scratch, &roomy, &p))
         return false;
     const bool *optional = hb_segment_optional_ops(scratch, &p);
-    find_bytes(scratch, ask, &p, optional, out);
+    struct lives lives = find_lives(scratch, &p);
+    find_bytes(scratch, ask, &lives, optional, out);
     if (ask->known_bytes < INT64_MAX)
-        add_ops_bytes(scratch, ask, &roomy, &p, optional, out);
+        add_ops_bytes(scratch, ask, &roomy, &lives, optional, out);
     if (out->live_bytes > ask->budget_bytes)
         return true;
     if (!ask->backward && !hb_segment_lower_merged(scratch, &roomy, &merged))
@@ -534,7 +547,8 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     if (!segments)
         return bound_whole_cell(scratch, &ask, out);
     const struct hb_program *p = &programs.lowered[HB_FLOOR_WHOLE];
+    struct lives lives = find_lives(scratch, p);
     ask.whole = true;
-    add_ops_bytes(scratch, &ask, &written, p, hb_segment_optional_ops(scratch, p), out);
+    add_ops_bytes(scratch, &ask, &written, &lives, hb_segment_optional_ops(scratch, p), out);
     return true;
 }

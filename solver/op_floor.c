@@ -245,10 +245,9 @@ static void join_gradients(struct hb_op_floor *s, uint32_t every, const struct o
     }
 }
 
-void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p)
+void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const struct hb_live *live,
+                      uint32_t live_count)
 {
-    struct hb_live *live;
-    uint32_t live_count = hb_live_find(s->arena, p, &live);
     struct side side = open_side(s->arena, p, live, live_count);
     struct hb_names names, gradient_names;
     if (!s->there)

@@ -140,8 +140,10 @@ static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct 
 static int64_t lent_before_end(const struct hb_relax_build *x, const struct hb_program *p)
 {
     int32_t first, end;
+    struct hb_live *live;
     find_loss(x, p, &first, &end);
-    return hb_lend_room(x->arena, p, end);
+    uint32_t count = hb_live_find(x->arena, p, &live);
+    return hb_lend_room(x->arena, p, live, count, end);
 }
 
 /* What temporaries may lie in what is updated before the loss ends. Where casts of the weights are

@@ -20,6 +20,7 @@
 struct hb_diag;
 struct hb_device;
 struct hb_link;
+struct hb_live;
 struct hb_replay;
 struct hb_segment_orders;
 struct hb_timed;
@@ -163,7 +164,7 @@ bool hb_segment_lower_merged(struct hb_arena *arena, const struct hb_spec *spec,
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
 /* The most that one of the others works in, with the gradients that are there all through the
  * loop over microbatches around it, where there is one. */
-int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program *p,
-                                 const bool *optional, bool accumulates);
+int64_t hb_segment_scratch_bytes(const struct hb_program *p, const struct hb_live *live,
+                                 uint32_t live_count, const bool *optional, bool accumulates);
 
 #endif

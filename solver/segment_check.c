@@ -98,7 +98,8 @@ static bool check_parts(struct hb_building *w, const struct hb_part *parts, uint
     if (ok) {
         hb_run_memory_live(w->arena, &p, &m);
         hb_segment_price(w->s, parts, count, &price);
-        int64_t most = price.live_bytes + hb_lend_room(w->arena, &p, INT32_MAX);
+        int64_t most =
+            price.live_bytes + hb_lend_room(w->arena, &p, m.live, m.live_count, INT32_MAX);
         ok = price.host_bytes == m.host_bytes && price.live_bytes <= m.peak_bytes &&
              m.peak_bytes <= (p.outputs_lend ? most : price.live_bytes);
     }
@@ -248,10 +249,12 @@ static bool check_form(struct hb_building *w)
             return false;
         at++;
     }
-    w->s->lent_bytes = hb_lend_room(w->arena, &p, INT32_MAX);
+    struct hb_live *live;
+    uint32_t count = hb_live_find(w->arena, &p, &live);
+    w->s->lent_bytes = hb_lend_room(w->arena, &p, live, count, INT32_MAX);
     const bool *optional = hb_segment_optional_ops(w->arena, &p);
     bool accumulates = w->spec->batch.accumulate > 1;
-    w->s->scratch_bytes = hb_segment_scratch_bytes(w->arena, &p, optional, accumulates);
+    w->s->scratch_bytes = hb_segment_scratch_bytes(&p, live, count, optional, accumulates);
     return at == p.op_count;
 }
 

@@ -143,11 +143,9 @@ static uint32_t outermost(const struct hb_program *p, uint32_t loop)
     return loop;
 }
 
-int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program *p,
-                                 const bool *optional, bool accumulates)
+int64_t hb_segment_scratch_bytes(const struct hb_program *p, const struct hb_live *live,
+                                 uint32_t live_count, const bool *optional, bool accumulates)
 {
-    struct hb_live *live = NULL;
-    uint32_t count = 0;
     int64_t most = 0;
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
@@ -155,10 +153,8 @@ int64_t hb_segment_scratch_bytes(struct hb_arena *arena, const struct hb_program
         if (own == 0)
             continue;
         uint32_t loop = accumulates ? outermost(p, op->loop) : HB_NONE;
-        if (loop != HB_NONE && !live)
-            count = hb_live_find(arena, p, &live);
         if (loop != HB_NONE)
-            own = hb_add_sat(own, gradients_around(p, live, count, &p->loops[loop]));
+            own = hb_add_sat(own, gradients_around(p, live, live_count, &p->loops[loop]));
         most = hb_larger(most, own);
     }
     return most;

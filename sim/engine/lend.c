@@ -163,15 +163,14 @@ int64_t hb_lend_bytes(const struct hb_lend_slot *slot)
     return slot->until > slot->after ? hb_round_up(slot->bytes, HEAP_ALIGN) : 0;
 }
 
-int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32_t until)
+int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p,
+                     const struct hb_live *live, uint32_t live_count, int32_t until)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
     struct hb_lend_slot *slots;
-    struct hb_live *live;
     int64_t room = 0;
     if (!p->outputs_lend)
         return 0;
-    uint32_t live_count = hb_live_find(scratch, p, &live);
     uint32_t count = hb_lend_slots(scratch, p, live, live_count, &slots);
     for (uint32_t i = 0; i < count; i++)
         if (slots[i].after < until)

@@ -22,7 +22,8 @@ uint32_t hb_lend_slots(struct hb_arena *arena, const struct hb_program *p,
 int64_t hb_lend_bytes(const struct hb_lend_slot *slot);
 /* All that its slots can hold at once that are empty before position `until`; INT32_MAX: at any
  * time. A floor of what else takes memory is less by so much. */
-int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p, int32_t until);
+int64_t hb_lend_room(struct hb_arena *scratch, const struct hb_program *p,
+                     const struct hb_live *live, uint32_t live_count, int32_t until);
 
 /* Takes out of items those that find room in a slot, largest first. Returns how many are left, in
  * their order. */

@@ -45,9 +45,18 @@ static uint32_t join_loops(const struct hb_program *p, uint32_t a, uint32_t b)
     return a;
 }
 
+/* To its first and its last touch. */
+static void extend_life(struct search *s, uint32_t root, uint32_t op, uint32_t loop)
+{
+    struct hb_live *live = &s->by[root];
+    (void)loop;
+    live->start = (int32_t)op < live->start ? (int32_t)op : live->start;
+    live->end = (int32_t)op > live->end ? (int32_t)op : live->end;
+}
+
 static void join_touch(struct search *s, uint32_t root, uint32_t op, uint32_t loop)
 {
-    (void)op;
+    extend_life(s, root, op, loop);
     if (!s->touched[root]) {
         s->touched[root] = true;
         s->common[root] = loop;
@@ -56,18 +65,29 @@ static void join_touch(struct search *s, uint32_t root, uint32_t op, uint32_t lo
     }
 }
 
-static void widen_life(struct search *s, uint32_t root, uint32_t op, uint32_t loop)
+/* The loop around the op that lies directly in the common one; HB_NONE: the op itself does. */
+static uint32_t child_around(const struct hb_program *p, uint32_t op, uint32_t common)
 {
-    int32_t first = (int32_t)op, last = (int32_t)op;
-    if (loop != s->common[root]) {
-        while (s->p->loops[loop].parent != s->common[root])
-            loop = s->p->loops[loop].parent;
-        first = (int32_t)s->p->loops[loop].first_op;
-        last = (int32_t)s->p->loops[loop].end_op - 1;
+    uint32_t loop = p->ops[op].loop;
+    if (loop == common)
+        return HB_NONE;
+    while (p->loops[loop].parent != common)
+        loop = p->loops[loop].parent;
+    return loop;
+}
+
+/* From the first and the last touch to the hull of all, widened: loops lie one behind the other, so
+ * that what is widened furthest is what is outermost already. */
+static void widen_life(const struct hb_program *p, uint32_t common, struct hb_live *live)
+{
+    if (live->start >= 0 && live->start < (int32_t)p->op_count) {
+        uint32_t loop = child_around(p, (uint32_t)live->start, common);
+        live->start = loop == HB_NONE ? live->start : (int32_t)p->loops[loop].first_op;
     }
-    struct hb_live *live = &s->by[root];
-    live->start = first < live->start ? first : live->start;
-    live->end = last > live->end ? last : live->end;
+    if (live->end >= 0 && live->end < (int32_t)p->op_count) {
+        uint32_t loop = child_around(p, (uint32_t)live->end, common);
+        live->end = loop == HB_NONE ? live->end : (int32_t)p->loops[loop].end_op - 1;
+    }
 }
 
 /* Calls visit for each touch: of an op itself, and at a DONE of the op that it ends. */
@@ -111,23 +131,24 @@ static void find_roots(struct search *s)
 
 uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct hb_live **out)
 {
-    struct hb_live *found = hb_arena_alloc(arena, p->buf_count, sizeof *found);
+    struct hb_live *found = hb_arena_raw(arena, p->buf_count, sizeof *found);
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct search s = {.p = p,
-                       .root = hb_arena_alloc(arena, p->buf_count, sizeof *s.root),
-                       .common = hb_arena_alloc(arena, p->buf_count, sizeof *s.common),
+                       .root = hb_arena_raw(arena, p->buf_count, sizeof *s.root),
+                       .common = hb_arena_raw(arena, p->buf_count, sizeof *s.common),
                        .touched = hb_arena_alloc(arena, p->buf_count, sizeof *s.touched),
-                       .by = hb_arena_alloc(arena, p->buf_count, sizeof *s.by)};
+                       .by = hb_arena_raw(arena, p->buf_count, sizeof *s.by)};
     find_roots(&s);
     visit_touches(&s, join_touch);
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].output) /* the caller reads it, outside of every loop */
             s.common[s.root[i]] = HB_NONE;
-    visit_touches(&s, widen_life);
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->buf_count; i++)
-        if (s.root[i] == i && s.touched[i])
+        if (s.root[i] == i && s.touched[i]) {
+            widen_life(p, s.common[i], &s.by[i]);
             found[count++] = s.by[i];
+        }
     hb_arena_rewind(arena, mark);
     *out = found;
     return count;
@@ -178,20 +199,20 @@ uint32_t hb_live_apart(struct hb_arena *arena, const struct hb_program *p,
 
 struct hb_heap_span *hb_live_gaps(struct hb_arena *arena, const struct hb_program *p)
 {
-    struct hb_heap_span *gaps = hb_arena_alloc(arena, p->buf_count, sizeof *gaps);
+    struct hb_heap_span *gaps = hb_arena_raw(arena, p->buf_count, sizeof *gaps);
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct search s = {.p = p,
-                       .root = hb_arena_alloc(arena, p->buf_count, sizeof *s.root),
-                       .common = hb_arena_alloc(arena, p->buf_count, sizeof *s.common),
-                       .by = hb_arena_alloc(arena, p->buf_count, sizeof *s.by)};
-    for (uint32_t i = 0; i < p->buf_count; i++) { /* each by itself, outside of every loop */
+                       .root = hb_arena_raw(arena, p->buf_count, sizeof *s.root),
+                       .by = hb_arena_raw(arena, p->buf_count, sizeof *s.by)};
+    for (uint32_t i = 0; i < p->buf_count; i++) { /* each by itself */
         s.root[i] = i;
-        s.common[i] = HB_NONE;
         s.by[i] = (struct hb_live){.buf = i, .start = INT32_MAX, .end = -1};
     }
-    visit_touches(&s, widen_life);
-    for (uint32_t i = 0; i < p->buf_count; i++)
+    visit_touches(&s, extend_life);
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        widen_life(p, HB_NONE, &s.by[i]); /* outside of every loop */
         gaps[i] = (struct hb_heap_span){s.by[i].end, -1};
+    }
     const uint32_t *roots = hb_program_roots(arena, p);
     for (uint32_t i = 0; i < p->buf_count; i++) {
         struct hb_heap_span *gap = &gaps[roots[i]];

@@ -183,7 +183,7 @@ struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf)
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b)
 {
     size_t first = strlen(a), second = strlen(b);
-    char *text = hb_arena_alloc(lo->arena, first + second + 1, 1);
+    char *text = hb_arena_raw(lo->arena, first + second + 1, 1);
     memcpy(text, a, first + 1);
     memcpy(text + first, b, second + 1);
     return text;

@@ -316,6 +316,17 @@ static int build_unit(struct hb_lower *lo, struct hb_layer *y, int in, int64_t b
     return add_branch(lo, y, x, m, "post_norm2", "layer output");
 }
 
+/* As many as a layer of deepseek-v3 has. */
+enum { MOST_VALUES = 64, MOST_STEPS = 64 };
+
+static void reserve(const struct hb_lower *lo, struct hb_layer *y)
+{
+    y->value_cap = MOST_VALUES;
+    y->step_cap = MOST_STEPS;
+    y->values = hb_arena_raw(lo->arena, y->value_cap, sizeof *y->values);
+    y->steps = hb_arena_raw(lo->arena, y->step_cap, sizeof *y->steps);
+}
+
 void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
 {
     struct hb_value in = {
@@ -326,6 +337,7 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
         .tiling = lo->habits->tiling,
         .producer = -1};
     const char *name = y->name;
+    reserve(lo, y);
     y->input = y->output = hb_layer_value(lo, y, in);
     for (int64_t u = 0; u < y->block->unit; u++) {
         y->at = u;

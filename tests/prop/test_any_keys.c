@@ -93,7 +93,7 @@ static bool run_engine(struct hb_arena *arena, const struct hb_spec *spec,
         return false;
     hb_run_memory_live(arena, &p, &e->m);
     hb_run_timing(arena, &p, device, &e->t);
-    e->room_bytes = hb_lend_room(arena, &p, INT32_MAX);
+    e->room_bytes = hb_lend_room(arena, &p, e->m.live, e->m.live_count, INT32_MAX);
     return true;
 }
 
