@@ -1,39 +1,36 @@
 /* Matrices of turns, and their products: see replay.h. */
-#include "solver/replay.h"
+#include "solver/replay_matrix.h"
 
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/size.h"
 
-enum { EDGE = HB_STREAM_COUNT, TIMES, MOST_PERIOD = 4, SNAPSHOTS = 2 * MOST_PERIOD + 1 };
-
-/* Before anything; sums with it stay far below 0. */
-static const int64_t never = INT64_MIN / 4;
+enum { MOST_PERIOD = 4, SNAPSHOTS = 2 * MOST_PERIOD + 1 };
 
 struct times {
-    int64_t ns[TIMES];
+    int64_t ns[HB_REPLAY_TIMES];
 };
 
-/* Its entries by column; times that no op moves are not in it. */
-struct entry {
-    int to;
-    int from;
-    int64_t ns;
-};
-
-struct matrix {
-    struct entry *entries;
-    uint32_t count;
-    bool moved[TIMES];
+/* A loop that costs the same whatever its trips: what was free when after each of the first of
+ * them, by what alone was not free before. */
+enum { MOST_KEPT = 12 };
+struct trips {
+    bool any; /* else it is run for each number of steps */
+    uint32_t loop;
+    uint32_t count[HB_REPLAY_TIMES]; /* so many are known, */
+    int64_t period[HB_REPLAY_TIMES]; /* and how they go on from there; 0: there are no more */
+    struct times after[HB_REPLAY_TIMES][MOST_KEPT];
 };
 
 struct hb_replay {
     struct hb_arena *arena;
     const struct hb_segment *s;
     const struct hb_timed *t;
-    struct matrix **turns; /* [(slot x items + item) x (steps + 1) + steps]; null: not made yet */
-    struct matrix **ends;  /* by slot */
+    struct hb_matrix *
+        *turns;              /* [(item x (steps + 1) + steps) x slots + slot]; null: not made yet */
+    struct hb_matrix **ends; /* by slot */
+    struct trips **trips;    /* [slot x groups + group]; null: not looked at yet */
     /* of the stretch that is being run */
     int64_t steps;
     struct times now;
@@ -54,7 +51,7 @@ struct hb_replay {
 
 static int64_t ready_ns(const struct hb_replay *r, const struct hb_op *op)
 {
-    int64_t ready = never;
+    int64_t ready = HB_REPLAY_NEVER;
     if (op->kind == HB_OP_DONE && op->start != HB_NONE && r->ran_in[op->start] == r->run)
         ready = r->end_ns[op->start];
     for (uint32_t i = 0; i < op->read_count; i++) {
@@ -75,7 +72,7 @@ static void run_op(struct hb_replay *r, uint32_t index)
         int64_t begin = r->now.ns[op->stream];
         start = begin > start ? begin : start;
         if (op->stream != HB_STREAM_COMPUTE) {
-            int64_t after = r->now.ns[r->scheduled[index] ? HB_STREAM_COMPUTE : EDGE];
+            int64_t after = r->now.ns[r->scheduled[index] ? HB_STREAM_COMPUTE : HB_REPLAY_EDGE];
             start = after > start ? after : start;
         }
     }
@@ -107,7 +104,7 @@ static void run_stretch(struct hb_replay *r, uint32_t loop, uint32_t first, uint
             continue;
         }
         run_loop(r, inner);
-        r->now.ns[EDGE] = r->now.ns[HB_STREAM_COMPUTE];
+        r->now.ns[HB_REPLAY_EDGE] = r->now.ns[HB_STREAM_COMPUTE];
         op = p->loops[inner].end_op;
     }
 }
@@ -171,7 +168,7 @@ static void run_loop(struct hb_replay *r, uint32_t loop)
     uint32_t ops = l->end_op - l->first_op;
     int64_t trips = trips_of(r, loop);
     for (int64_t done = 0; done < trips;) {
-        r->now.ns[EDGE] = r->now.ns[HB_STREAM_COMPUTE];
+        r->now.ns[HB_REPLAY_EDGE] = r->now.ns[HB_STREAM_COMPUTE];
         run_stretch(r, loop, l->first_op, l->end_op);
         done++;
         if (r->height[loop] > 1)
@@ -182,7 +179,7 @@ static void run_loop(struct hb_replay *r, uint32_t loop)
             continue;
         move_on(r, loop, done, period, (trips - done) / period);
         for (int64_t left = (trips - done) % period; left > 0; left--) {
-            r->now.ns[EDGE] = r->now.ns[HB_STREAM_COMPUTE];
+            r->now.ns[HB_REPLAY_EDGE] = r->now.ns[HB_STREAM_COMPUTE];
             run_stretch(r, loop, l->first_op, l->end_op);
         }
         return;
@@ -191,50 +188,155 @@ static void run_loop(struct hb_replay *r, uint32_t loop)
 
 /* --- matrices --- */
 
-static void find_moved(const struct hb_replay *r, uint32_t first, uint32_t end, struct matrix *m)
+static void find_moved(const struct hb_replay *r, uint32_t first, uint32_t end, struct hb_matrix *m)
 {
     const struct hb_program *p = r->t->p;
     for (uint32_t i = first; i < end; i++) {
         m->moved[p->ops[i].stream] |= p->ops[i].kind != HB_OP_MARK;
-        m->moved[EDGE] |=
+        m->moved[HB_REPLAY_EDGE] |=
             p->ops[i].loop != HB_NONE && r->t->outline->loop_owner[p->ops[i].loop] != HB_NONE;
     }
 }
 
-/* Ops [first, end) at so many steps. */
-static struct matrix *make_matrix(struct hb_replay *r, uint32_t first, uint32_t end, int64_t steps)
+/* The loop over several groups, or none, that the op is in. */
+static uint32_t loop_around(const struct hb_replay *r, uint32_t op)
 {
-    struct matrix *m = hb_arena_alloc(r->arena, 1, sizeof *m);
-    struct entry found[TIMES * TIMES];
-    find_moved(r, first, end, m);
-    r->steps = steps;
-    uint32_t around = first < end ? r->t->p->ops[first].loop : HB_NONE;
+    uint32_t around = r->t->p->ops[op].loop;
     while (around != HB_NONE && r->t->outline->loop_owner[around] != HB_NONE)
         around = r->t->p->loops[around].parent;
-    for (int from = 0; from < TIMES; from++) {
-        for (int i = 0; i < TIMES; i++)
-            r->now.ns[i] = never;
-        r->now.ns[from] = 0;
-        r->run++;
-        if (!m->moved[from] && from != EDGE && from != HB_STREAM_COMPUTE)
-            continue; /* nothing waits for it */
-        run_stretch(r, around, first, end);
-        for (int to = 0; to < TIMES; to++)
-            if (m->moved[to] && r->now.ns[to] > never / 2)
-                found[m->count++] = (struct entry){to, from, r->now.ns[to]};
+    return around;
+}
+
+static void start_from(struct hb_replay *r, int from)
+{
+    for (int i = 0; i < HB_REPLAY_TIMES; i++)
+        r->now.ns[i] = HB_REPLAY_NEVER;
+    r->now.ns[from] = 0;
+    r->run++;
+}
+
+/* Whether ops [first, end) are one loop in which nothing follows the steps, compute's ops and marks
+ * before it, and marks, which take no time, behind it. What the loop does then follows from when
+ * streams are free alone: none of its ops starts before compute comes to it. */
+static bool find_loop(const struct hb_replay *r, uint32_t first, uint32_t end, uint32_t *out)
+{
+    const struct hb_program *p = r->t->p;
+    uint32_t around = loop_around(r, first), op = first;
+    uint32_t loop = r->child[around == HB_NONE ? p->loop_count : around];
+    while (loop != HB_NONE && p->loops[loop].first_op < first)
+        loop = r->sibling[loop];
+    if (loop == HB_NONE || p->loops[loop].first_op >= end || r->height[loop] > 0)
+        return false;
+    for (; op < p->loops[loop].first_op; op++)
+        if (p->ops[op].kind != HB_OP_MARK &&
+            (p->ops[op].kind == HB_OP_DONE || p->ops[op].stream != HB_STREAM_COMPUTE))
+            return false;
+    for (; op < p->loops[loop].end_op; op++)
+        if (r->t->costs.by_steps[op])
+            return false;
+    for (; op < end; op++)
+        if (p->ops[op].kind != HB_OP_MARK)
+            return false;
+    *out = loop;
+    return true;
+}
+
+/* Until it is known how it goes on. */
+static void run_trips(struct hb_replay *r, struct trips *t, int from)
+{
+    const struct hb_loop *l = &r->t->p->loops[t->loop];
+    uint32_t ops = l->end_op - l->first_op, *done = &t->count[from];
+    start_from(r, from);
+    while (*done < MOST_KEPT && !t->period[from]) {
+        r->now.ns[HB_REPLAY_EDGE] = r->now.ns[HB_STREAM_COMPUTE];
+        run_stretch(r, t->loop, l->first_op, l->end_op);
+        t->after[from][(*done)++] = r->now;
+        memcpy(snapshot(r, t->loop, *done), r->end_ns + l->first_op, ops * sizeof(int64_t));
+        t->period[from] = find_period(r, t->loop, *done);
     }
-    m->entries = hb_arena_alloc(r->arena, m->count, sizeof *m->entries);
-    memcpy(m->entries, found, m->count * sizeof *found);
+}
+
+/* After so many trips, as run_loop finds it. False: that is not known. */
+static bool find_after(struct hb_replay *r, struct trips *t, int from, int64_t trips,
+                       struct times *out)
+{
+    if (!t->count[from])
+        run_trips(r, t, from);
+    int64_t count = t->count[from], period = t->period[from];
+    if (trips < 1 || (trips > count && (!period || (trips - count) % period)))
+        return false;
+    *out = t->after[from][(trips < count ? trips : count) - 1];
+    for (int i = 0; i < HB_STREAM_COUNT && trips > count; i++) {
+        int64_t moved = out->ns[i] - t->after[from][count - period - 1].ns[i];
+        out->ns[i] = hb_add_sat(out->ns[i], hb_mul_sat(moved, (trips - count) / period));
+    }
+    return true;
+}
+
+/* All trips of the loop at once: of what each time comes to by itself the latest. */
+static bool pass_loop(struct hb_replay *r, struct trips *t)
+{
+    struct times before = r->now, after = before, one;
+    for (int i = 0; i < HB_REPLAY_TIMES; i++)
+        after.ns[i] = HB_REPLAY_NEVER;
+    for (int from = 0; from < HB_STREAM_COUNT; from++) {
+        if (before.ns[from] <= HB_REPLAY_NEVER / 2)
+            continue;
+        if (!find_after(r, t, from, trips_of(r, t->loop), &one))
+            return false;
+        for (int i = 0; i < HB_STREAM_COUNT; i++)
+            after.ns[i] = hb_larger(after.ns[i], one.ns[i] > HB_REPLAY_NEVER / 2
+                                                     ? hb_add_sat(before.ns[from], one.ns[i])
+                                                     : HB_REPLAY_NEVER);
+    }
+    after.ns[HB_REPLAY_EDGE] = after.ns[HB_STREAM_COMPUTE];
+    r->now = after;
+    return true;
+}
+
+/* Ops [first, end) from `from` on; t: of these the loop, or null. */
+static void run_from(struct hb_replay *r, uint32_t first, uint32_t end, int from, struct trips *t)
+{
+    uint32_t around = first < end ? loop_around(r, first) : HB_NONE;
+    start_from(r, from);
+    if (t) {
+        run_stretch(r, around, first, r->t->p->loops[t->loop].first_op);
+        if (pass_loop(r, t))
+            return;
+        start_from(r, from);
+    }
+    run_stretch(r, around, first, end);
+}
+
+/* What ops [first, end) do, at so many steps; t: of these the loop, or null. */
+static struct hb_matrix *make_matrix(struct hb_replay *r, uint32_t first, uint32_t end,
+                                     int64_t steps, struct trips *t)
+{
+    struct hb_matrix_entry found[HB_REPLAY_TIMES * HB_REPLAY_TIMES];
+    struct hb_matrix own = {.count = 0}, *m;
+    find_moved(r, first, end, &own);
+    r->steps = steps;
+    for (int from = 0; from < HB_REPLAY_TIMES; from++) {
+        if (!own.moved[from] && from != HB_REPLAY_EDGE && from != HB_STREAM_COMPUTE)
+            continue; /* nothing waits for it */
+        run_from(r, first, end, from, t);
+        for (int to = 0; to < HB_REPLAY_TIMES; to++)
+            if (own.moved[to] && r->now.ns[to] > HB_REPLAY_NEVER / 2)
+                found[own.count++] = (struct hb_matrix_entry){to, from, r->now.ns[to]};
+    }
+    m = hb_arena_raw(r->arena, 1, sizeof *m + own.count * sizeof *found);
+    *m = own;
+    memcpy(m->entries, found, own.count * sizeof *found);
     return m;
 }
 
-static void multiply(const struct matrix *m, struct times *x)
+static void multiply(const struct hb_matrix *m, struct times *x)
 {
     struct times y;
-    for (int i = 0; i < TIMES; i++)
-        y.ns[i] = m->moved[i] ? never : x->ns[i];
+    for (int i = 0; i < HB_REPLAY_TIMES; i++)
+        y.ns[i] = m->moved[i] ? HB_REPLAY_NEVER : x->ns[i];
     for (uint32_t i = 0; i < m->count; i++) {
-        const struct entry *e = &m->entries[i];
+        const struct hb_matrix_entry *e = &m->entries[i];
         int64_t ns = x->ns[e->from] + e->ns;
         y.ns[e->to] = ns > y.ns[e->to] ? ns : y.ns[e->to];
     }
@@ -243,33 +345,54 @@ static void multiply(const struct matrix *m, struct times *x)
 
 /* --- the step --- */
 
-static void pass_turn(struct hb_replay *r, uint32_t slot, const struct hb_part *part,
-                      struct times *x)
+/* The loop of a group's turn, where it is one. */
+static struct trips *trips_in(struct hb_replay *r, size_t turn)
 {
-    size_t place = (size_t)slot * r->s->item_count + part->item;
-    struct matrix **m = &r->turns[place * ((size_t)r->s->max_steps + 1) + (size_t)part->steps];
-    size_t at = (size_t)slot * r->t->outline->pair.group_count + part->item;
+    if (!r->trips[turn]) {
+        uint32_t first = r->t->outline->turn_first[turn], end = r->t->outline->turn_end[turn], loop;
+        bool any = first < end && find_loop(r, first, end, &loop);
+        r->trips[turn] = any ? hb_arena_alloc(r->arena, 1, sizeof **r->trips)
+                             : hb_arena_alloc(r->arena, 1, sizeof r->trips[turn]->any);
+        r->trips[turn]->any = any;
+        if (any)
+            r->trips[turn]->loop = loop;
+    }
+    return r->trips[turn]->any ? r->trips[turn] : NULL;
+}
+
+const struct hb_matrix *hb_replay_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
+                                       int32_t steps)
+{
+    size_t place = ((size_t)item * ((size_t)r->s->max_steps + 1) + (size_t)steps);
+    struct hb_matrix **m = &r->turns[place * r->s->slot_count + slot];
+    size_t turn = (size_t)slot * r->t->outline->pair.group_count + item;
     if (!*m)
-        *m =
-            make_matrix(r, r->t->outline->turn_first[at], r->t->outline->turn_end[at], part->steps);
-    multiply(*m, x);
+        *m = make_matrix(r, r->t->outline->turn_first[turn], r->t->outline->turn_end[turn], steps,
+                         trips_in(r, turn));
+    return *m;
+}
+
+const struct hb_matrix *hb_replay_ends(struct hb_replay *r, uint32_t slot)
+{
+    const struct hb_slot *q = &r->s->slots[slot];
+    if (!r->ends[slot])
+        r->ends[slot] = make_matrix(r, q->first_op, q->end_op, r->s->max_steps, NULL);
+    return r->ends[slot];
 }
 
 static void pass_slot(struct hb_replay *r, uint32_t slot, const struct hb_part *parts,
                       uint32_t count, struct times *x)
 {
     const struct hb_slot *q = &r->s->slots[slot];
-    for (uint32_t i = 0; q->turns && i < count; i++)
-        pass_turn(r, slot, &parts[q->rising ? i : count - 1 - i], x);
-    if (q->turns)
-        return;
-    if (!r->ends[slot])
-        r->ends[slot] = make_matrix(r, q->first_op, q->end_op, r->s->max_steps);
-    multiply(r->ends[slot], x);
+    for (uint32_t i = 0; q->turns && i < count; i++) {
+        const struct hb_part *part = &parts[q->rising ? i : count - 1 - i];
+        multiply(hb_replay_turn(r, slot, part->item, part->steps), x);
+    }
+    if (!q->turns)
+        multiply(hb_replay_ends(r, slot), x);
 }
 
-/* The loop over several groups that begins with the slot; HB_NONE. */
-static uint32_t shared_loop(const struct hb_replay *r, uint32_t slot)
+uint32_t hb_replay_shared(const struct hb_replay *r, uint32_t slot)
 {
     uint32_t op = r->s->slots[slot].first_op, loop = r->t->p->ops[op].loop;
     for (; loop != HB_NONE; loop = r->t->p->loops[loop].parent)
@@ -281,10 +404,10 @@ static uint32_t shared_loop(const struct hb_replay *r, uint32_t slot)
 /* Whether x moved as it did before; then it goes on by so many such moves. */
 static bool jump(const struct times *a, const struct times *b, struct times *x, int64_t moves)
 {
-    for (int i = 0; i < TIMES; i++)
+    for (int i = 0; i < HB_REPLAY_TIMES; i++)
         if (b->ns[i] - a->ns[i] != x->ns[i] - b->ns[i])
             return false;
-    for (int i = 0; i < TIMES; i++)
+    for (int i = 0; i < HB_REPLAY_TIMES; i++)
         x->ns[i] = hb_add_sat(x->ns[i], hb_mul_sat(x->ns[i] - b->ns[i], moves));
     return true;
 }
@@ -301,13 +424,13 @@ static uint32_t pass_shared(struct hb_replay *r, uint32_t slot, uint32_t loop,
     for (int64_t trip = 0; trip < l->trips; trip++) {
         first = before;
         before = *x;
-        x->ns[EDGE] = x->ns[HB_STREAM_COMPUTE];
+        x->ns[HB_REPLAY_EDGE] = x->ns[HB_STREAM_COMPUTE];
         for (uint32_t q = slot; q < end; q++)
             pass_slot(r, q, parts, count, x);
         if (trip > 0 && jump(&first, &before, x, l->trips - 1 - trip))
             break;
     }
-    x->ns[EDGE] = x->ns[HB_STREAM_COMPUTE];
+    x->ns[HB_REPLAY_EDGE] = x->ns[HB_STREAM_COMPUTE];
     return end;
 }
 
@@ -316,7 +439,7 @@ int64_t hb_replay_bound_ns(struct hb_replay *r, const struct hb_part *parts, uin
     struct times x = {{0}};
     int64_t last = 0;
     for (uint32_t q = 0; q < r->s->slot_count;) {
-        uint32_t loop = shared_loop(r, q);
+        uint32_t loop = hb_replay_shared(r, q);
         if (loop != HB_NONE) {
             q = pass_shared(r, q, loop, parts, count, &x);
             continue;
@@ -346,8 +469,8 @@ int64_t hb_replay_turns_ns(struct hb_replay *r, const struct hb_part *parts, uin
         struct times x;
         if (!r->s->slots[q].turns)
             continue;
-        for (int i = 0; i < TIMES; i++)
-            x.ns[i] = i == HB_STREAM_COMPUTE ? 0 : never;
+        for (int i = 0; i < HB_REPLAY_TIMES; i++)
+            x.ns[i] = i == HB_STREAM_COMPUTE ? 0 : HB_REPLAY_NEVER;
         pass_slot(r, q, parts, count, &x);
         sum = hb_add_sat(sum, hb_mul_sat(x.ns[HB_STREAM_COMPUTE], times_shared(r, q)));
     }
@@ -384,8 +507,10 @@ struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment
     const struct hb_program *p = s->timed->p;
     *r = (struct hb_replay){.arena = arena, .s = s, .t = s->timed};
     size_t turns = (size_t)s->slot_count * s->item_count * ((size_t)s->max_steps + 1);
-    r->turns = hb_arena_alloc(arena, turns, sizeof(struct matrix *));
-    r->ends = hb_arena_alloc(arena, s->slot_count, sizeof(struct matrix *));
+    r->turns = hb_arena_alloc(arena, turns, sizeof(struct hb_matrix *));
+    r->ends = hb_arena_alloc(arena, s->slot_count, sizeof(struct hb_matrix *));
+    size_t groups = (size_t)s->slot_count * s->timed->outline->pair.group_count;
+    r->trips = hb_arena_alloc(arena, groups, sizeof(struct trips *));
     r->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *r->end_ns);
     r->ran_in = hb_arena_alloc(arena, p->op_count, sizeof *r->ran_in);
     r->scheduled = hb_arena_alloc(arena, p->op_count, sizeof *r->scheduled);
