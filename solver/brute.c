@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "solver/least.h"
 #include "solver/replay.h"
+#include "solver/screen.h"
 #include "solver/segment_order.h"
 
 struct walk {
@@ -248,7 +249,9 @@ struct best {
     const struct hb_spec *spec; /* of the walk over all of a cell; null: another walk */
     const struct hb_brute_walk *walk;
     const struct hb_brute_limits *limits;
+    struct hb_arena *arena;
     struct hb_replay *replay; /* null: times by the sums */
+    struct hb_screen *screen; /* what spares most of that; null: none yet */
     bool alone;               /* the one best, and no place to keep */
     int64_t ceiling;          /* what is above is not wanted */
     int64_t most_ns;          /* nor what is above this one, of those that come now */
@@ -296,6 +299,27 @@ static bool is_small(struct best *b, const struct hb_part *parts, uint32_t count
            price->host_bytes <= l->host_bytes;
 }
 
+static struct hb_screen *open_screen(const struct best *b, struct hb_replay *replay,
+                                     const struct hb_part *parts, uint32_t count)
+{
+    return hb_screen_open(b->arena, replay, b->limits->time == HB_TIME_TURNS, parts, count);
+}
+
+/* Whether what is replayed may come to a value that is wanted. Where no screen is there yet it is
+ * the first one's. */
+static bool may_pass(struct best *b, const struct hb_part *parts, uint32_t count, uint64_t place)
+{
+    if (!b->screen)
+        b->screen = open_screen(b, b->replay, parts, count);
+    return may_enter(b, hb_screen_ns(b->screen, parts, count), place);
+}
+
+static int64_t replay_ns(const struct best *b, const struct hb_part *parts, uint32_t count)
+{
+    return b->limits->time == HB_TIME_TURNS ? hb_replay_turns_ns(b->replay, parts, count)
+                                            : hb_replay_bound_ns(b->replay, parts, count);
+}
+
 static bool visit_best(void *context, const struct hb_part *parts, uint32_t count)
 {
     struct best *b = context;
@@ -312,8 +336,9 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
     if (!is_small(b, parts, count, &c.price) || !hb_segment_in_order(b->s, parts, count))
         return true;
     if (by_time && b->replay) {
-        int64_t ns = l->time == HB_TIME_TURNS ? hb_replay_turns_ns(b->replay, parts, count)
-                                              : hb_replay_bound_ns(b->replay, parts, count);
+        if (!may_pass(b, parts, count, c.place))
+            return true;
+        int64_t ns = replay_ns(b, parts, count);
         c.price.bound_ns = ns > c.price.bound_ns ? ns : c.price.bound_ns;
     }
     c.value = by_time ? c.price.bound_ns : c.price.live_bytes;
@@ -321,7 +346,10 @@ static bool visit_best(void *context, const struct hb_part *parts, uint32_t coun
         !before(l->after_value, l->after_place, c.value, c.place))
         return true;
     insert_choice(b, &c, parts);
-    b->ceiling = b->alone ? c.value : b->ceiling;
+    if (b->alone) { /* what is better is like it */
+        b->ceiling = c.value;
+        b->screen = b->replay ? open_screen(b, b->replay, parts, count) : NULL;
+    }
     return true;
 }
 
@@ -350,14 +378,19 @@ static void walk_below(struct hb_arena *arena, struct best *b)
 static void find_ceiling(struct hb_arena *arena, struct best *b)
 {
     struct hb_replay *replay = b->replay;
-    int64_t worst = -1;
+    int64_t worst = -1, least = INT64_MAX;
+    uint32_t best = 0;
     b->replay = NULL;
     walk_below(arena, b);
     for (uint32_t i = 0; i < b->count && !hb_stop_now(b->limits->stop); i++) {
         int64_t ns = hb_replay_bound_ns(replay, b->list[i].parts, b->list[i].count);
         ns = ns > b->list[i].value ? ns : b->list[i].value;
         worst = ns > worst ? ns : worst;
+        best = ns < least ? i : best;
+        least = ns < least ? ns : least;
     }
+    if (b->count)
+        b->screen = open_screen(b, replay, b->list[best].parts, b->list[best].count);
     b->ceiling = b->count == b->most && worst < b->ceiling ? worst : b->ceiling;
     b->replay = replay;
     b->count = 0;
@@ -385,7 +418,8 @@ uint32_t hb_brute_best(struct hb_arena *arena, const struct hb_segment *s,
                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
                        uint32_t most, struct hb_brute_choice *out)
 {
-    struct best b = {.s = s, .spec = spec, .limits = limits, .list = out, .most = most};
+    struct best b = {
+        .arena = arena, .s = s, .spec = spec, .limits = limits, .list = out, .most = most};
     find_best(arena, &b, (size_t)spec->model.block_count + 1);
     return b.count;
 }
@@ -394,7 +428,8 @@ uint32_t hb_brute_best_of(struct hb_arena *arena, const struct hb_segment *s,
                           const struct hb_brute_walk *walk, const struct hb_brute_limits *limits,
                           uint32_t most, struct hb_brute_choice *out)
 {
-    struct best b = {.s = s, .walk = walk, .limits = limits, .list = out, .most = most};
+    struct best b = {
+        .arena = arena, .s = s, .walk = walk, .limits = limits, .list = out, .most = most};
     find_best(arena, &b, HB_PARTS_MAX);
     return b.count;
 }

@@ -451,8 +451,12 @@ int64_t hb_replay_bound_ns(struct hb_replay *r, const struct hb_part *parts, uin
     return last;
 }
 
-/* How often the loops over several groups around a slot run. */
-static int64_t times_shared(const struct hb_replay *r, uint32_t slot)
+const struct hb_segment *hb_replay_segment(const struct hb_replay *r)
+{
+    return r->s;
+}
+
+int64_t hb_replay_times(const struct hb_replay *r, uint32_t slot)
 {
     const struct hb_program *p = r->t->p;
     int64_t times = 1;
@@ -472,7 +476,7 @@ int64_t hb_replay_turns_ns(struct hb_replay *r, const struct hb_part *parts, uin
         for (int i = 0; i < HB_REPLAY_TIMES; i++)
             x.ns[i] = i == HB_STREAM_COMPUTE ? 0 : HB_REPLAY_NEVER;
         pass_slot(r, q, parts, count, &x);
-        sum = hb_add_sat(sum, hb_mul_sat(x.ns[HB_STREAM_COMPUTE], times_shared(r, q)));
+        sum = hb_add_sat(sum, hb_mul_sat(x.ns[HB_STREAM_COMPUTE], hb_replay_times(r, q)));
     }
     return sum;
 }

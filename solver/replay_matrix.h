@@ -27,6 +27,9 @@ struct hb_matrix {
 const struct hb_matrix *hb_replay_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
                                        int32_t steps);
 const struct hb_matrix *hb_replay_ends(struct hb_replay *r, uint32_t slot);
+const struct hb_segment *hb_replay_segment(const struct hb_replay *r);
+/* How often the loops over several groups around a slot run. */
+int64_t hb_replay_times(const struct hb_replay *r, uint32_t slot);
 /* The loop over several groups that begins with the slot; HB_NONE. */
 uint32_t hb_replay_shared(const struct hb_replay *r, uint32_t slot);
 
