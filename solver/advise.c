@@ -185,9 +185,9 @@ const char *hb_advise_best_freer(struct hb_env *env, const struct hb_spec *spec,
     return NULL;
 }
 
-/* With a knob turned, in so many microbatches and fewer: what it frees may be worth that. Returns
- * the words of the fastest within the budget that takes no longer than *least_ns, which it becomes;
- * null: none. */
+/* With a knob turned, in so many microbatches and fewer: what it frees may be worth that. A plan
+ * that is made with it takes no longer. Returns the words of the fastest within the budget that
+ * takes no longer than *least_ns, which it becomes; null: none. */
 static const char *turn_faster(struct advise *a, uint32_t knob, int64_t budget_bytes,
                                int64_t *least_ns)
 {
@@ -203,7 +203,8 @@ static const char *turn_faster(struct advise *a, uint32_t knob, int64_t budget_b
             continue;
         *least_ns = m.step_ns;
         bool fewer = t.s->batch.accumulate < accumulate;
-        words = hb_arena_printf(a->env->arena, "%s%s: %s a step, peak %s", t.name,
+        words = hb_arena_printf(a->env->arena,
+                                "%s%s: at most %s a step, peak %s (all else as here)", t.name,
                                 fewer ? hb_arena_printf(a->scratch, ", batch.accumulate = %lld",
                                                         (long long)t.s->batch.accumulate)
                                       : "",

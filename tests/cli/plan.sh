@@ -178,6 +178,8 @@ out_has 'most is freed by moe.dispatch = einsum ('
 expect 0 hbmsim plan "$work/ragged.yaml" --margin none --budget 4GiB
 out_has ' times what the model needs: this compiler takes each row through all experts'
 out_has '  beyond      outside of what was searched, moe.dispatch = einsum'
+out_has ': at most '
+out_has ' (all else as here)'
 expect 0 hbmsim plan "$work/ragged.yaml" --margin none --budget 4GiB --json
 out_has '"faster": "moe.dispatch = einsum'
 
