@@ -12,6 +12,7 @@
 #include "solver/brute.h"
 #include "solver/menu.h"
 #include "solver/replay.h"
+#include "solver/screen.h"
 #include "solver/segment_order.h"
 
 enum { BUILDS = 400, PARTS_A_BUILD = 28, FLOORS_A_BUILD = 8, MOST_POLICIES = 4 };
@@ -20,9 +21,11 @@ struct tally {
     int compared;
     int broken; /* builds of which something does not hold */
     int refused;
-    int odd;    /* whole-model forms: passed over */
-    int turns;  /* whose layers a cell with other chunks bounds */
-    int nested; /* bounds of the layers of nested scans */
+    int odd;         /* whole-model forms: passed over */
+    int turns;       /* whose layers a cell with other chunks bounds */
+    int nested;      /* bounds of the layers of nested scans */
+    int screens;     /* of parts by their own path ... */
+    double screened; /* ... how much of their replays these are, in all */
     double *slack;
 };
 
@@ -277,6 +280,30 @@ static void draw_cell(struct subject *x, struct hb_rng *rng, struct hb_spec *spe
     x->device = device;
 }
 
+/* By the path of other parts and by their own; rng: is not drawn from. */
+static void check_screens(const struct subject *x, const struct hb_rng *rng,
+                          struct hb_replay *replay, const struct hb_segment *s,
+                          const struct hb_part *parts, uint32_t count)
+{
+    struct hb_rng own = *rng;
+    struct hb_part others[HB_PARTS_MAX];
+    uint32_t other_count = random_parts(&own, x->spec, s, others);
+    for (int apart = 0; apart < 2; apart++) {
+        int64_t ns = apart ? hb_replay_turns_ns(replay, parts, count)
+                           : hb_replay_bound_ns(replay, parts, count);
+        int64_t by_other = hb_screen_ns(
+            hb_screen_open(x->arena, replay, apart, others, other_count), parts, count);
+        int64_t by_own =
+            hb_screen_ns(hb_screen_open(x->arena, replay, apart, parts, count), parts, count);
+        expect(x, by_other <= ns, "replay by another's path", by_other, ns);
+        expect(x, by_own <= ns, "replay by its own path", by_own, ns);
+        if (by_own > 0) {
+            x->tally->screens++;
+            x->tally->screened += (double)by_own / (double)ns;
+        }
+    }
+}
+
 static void try_parts(const struct subject *x, struct hb_rng *rng, const struct hb_segment *s,
                       const struct hb_menu *menus, bool floors)
 {
@@ -290,7 +317,9 @@ static void try_parts(const struct subject *x, struct hb_rng *rng, const struct 
         return;
     }
     hb_segment_price(s, parts, count, &price);
-    int64_t replayed_ns = hb_replay_bound_ns(hb_replay_open(x->arena, s), parts, count);
+    struct hb_replay *replay = hb_replay_open(x->arena, s);
+    int64_t replayed_ns = hb_replay_bound_ns(replay, parts, count);
+    check_screens(x, rng, replay, s, parts, count);
     price.bound_ns = replayed_ns > price.bound_ns ? replayed_ns : price.bound_ns;
     count = hb_brute_runs(s, x->spec, parts, count, runs);
     hb_space_parts_spec(x->arena, x->spec, menus, runs, count, &whole);
@@ -355,8 +384,11 @@ static void test_equals_engine(void **state)
         100 * tally.slack[tally.compared * 95 / 100]);
     assert_true((uint64_t)tally.refused * 25 <= builds + 24); /* bound and run whole */
     assert_int_equal(tally.broken, 0);
+    print_message("# %d screens: %.4f of the replay\n", tally.screens,
+                  tally.screened / tally.screens);
     if (builds >= BUILDS) {
         assert_true(tally.compared >= 10000);
+        assert_true(tally.screens >= 10000 && tally.screened >= 0.95 * tally.screens);
         assert_true(tally.nested >= 100);
         assert_true(tally.turns >= 1000);
         assert_true(tally.slack[tally.compared / 2] <= 0.01);
