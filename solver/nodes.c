@@ -29,6 +29,20 @@ void hb_nodes_find(struct hb_search *s)
     }
 }
 
+const struct hb_search_node *hb_nodes_around(const struct hb_search_node *nodes, uint32_t count,
+                                             uint32_t cell)
+{
+    uint32_t low = 0, high = count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (nodes[middle].first <= cell)
+            low = middle;
+        else
+            high = middle;
+    }
+    return &nodes[low];
+}
+
 void hb_nodes_floor_spec(const struct hb_search *s, const struct hb_search_node *node,
                          struct hb_spec *out)
 {

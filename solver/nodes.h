@@ -9,6 +9,9 @@
 #include "solver/search.h"
 
 bool hb_nodes_same(const struct hb_cell *a, const struct hb_cell *b);
+/* Of nodes in the order of their cells, the one that has the cell. */
+const struct hb_search_node *hb_nodes_around(const struct hb_search_node *nodes, uint32_t count,
+                                             uint32_t cell);
 /* Fills s->nodes. */
 void hb_nodes_find(struct hb_search *s);
 /* What that search knows of them whatever the policies; nothing where its space is another. */

@@ -138,10 +138,8 @@ const char *hb_search_fault(const struct hb_search *s, const struct hb_choice *c
         return "it takes less than its own bound";
     if (c->live_bytes > c->peak_bytes)
         return "its peak is below its live bytes";
-    for (uint32_t i = 0; i < s->node_count; i++)
-        if (c->cell >= s->nodes[i].first && c->cell < s->nodes[i].end &&
-            value < s->nodes[i].floor_value)
-            return "it is below the floor of its node";
+    if (value < hb_nodes_around(s->nodes, s->node_count, c->cell)->floor_value)
+        return "it is below the floor of its node";
     const struct hb_cell_row *row = &s->plan->rows[c->cell];
     return listed && is_exact_row(s, row) && value < row->value ? "it is below its cell's bound"
                                                                 : NULL;

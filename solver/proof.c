@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "solver/nodes.h"
 
 static const struct hb_node_floor *find_floor(const struct hb_search_node *node,
                                               const struct hb_cell *cell)
@@ -20,15 +21,7 @@ static const struct hb_node_floor *find_floor(const struct hb_search_node *node,
 
 const struct hb_search_node *hb_proof_node(const struct hb_plan *plan, uint32_t cell)
 {
-    uint32_t low = 0, high = plan->node_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (plan->nodes[middle].first <= cell)
-            low = middle;
-        else
-            high = middle;
-    }
-    return &plan->nodes[low];
+    return hb_nodes_around(plan->nodes, plan->node_count, cell);
 }
 
 /* Of the step of any of the cell's configurations under policies of the menus. */

@@ -120,13 +120,10 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
                        .cols = e->cols,
                        .depth = e->depth,
                        .batch = e->batch > 0 ? e->batch : 1,
-                       .adjoint = e->adjoint};
-    uint32_t index = hb_program_add_op(lo->p, op);
-    for (uint32_t i = 0; i < e->read_count; i++)
-        hb_program_read(lo->p, e->read[i]);
-    for (uint32_t i = 0; i < e->write_count; i++)
-        hb_program_write(lo->p, e->write[i]);
-    return index;
+                       .adjoint = e->adjoint,
+                       .read_count = e->read_count,
+                       .write_count = e->write_count};
+    return hb_program_put_op(lo->p, &op, e->read, e->write);
 }
 
 uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,

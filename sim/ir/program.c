@@ -54,6 +54,29 @@ uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op)
     return p->op_count++;
 }
 
+static void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (bufs[i] >= p->buf_count)
+            HB_BUG("reference to buffer %u of %u", bufs[i], p->buf_count);
+        p->refs = hb_grow(p->arena, p->refs, p->ref_count, &p->ref_cap, sizeof *p->refs);
+        p->refs[p->ref_count++] = bufs[i];
+    }
+}
+
+uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const uint32_t *reads,
+                           const uint32_t *writes)
+{
+    p->ops = hb_grow(p->arena, p->ops, p->op_count, &p->op_cap, sizeof *p->ops);
+    struct hb_op *own = &p->ops[p->op_count];
+    *own = *op;
+    own->refs_at = p->ref_count;
+    own->loop = p->open_loop;
+    add_refs(p, reads, op->read_count);
+    add_refs(p, writes, op->write_count);
+    return p->op_count++;
+}
+
 static void add_ref(struct hb_program *p, uint32_t buf)
 {
     if (!p->op_count || buf >= p->buf_count)

@@ -206,6 +206,9 @@ void hb_program_reserve_bufs(struct hb_program *p, uint32_t bufs);
 /* Adds a buffer or an op; returns its index. The op takes the open loop as its own. */
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf);
 uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op);
+/* The same of an op with what it reads and writes, as many as it says. */
+uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const uint32_t *reads,
+                           const uint32_t *writes);
 /* For the op added last: what it reads, then what it writes (all reads before the first write). */
 void hb_program_read(struct hb_program *p, uint32_t buf);
 void hb_program_write(struct hb_program *p, uint32_t buf);
