@@ -16,7 +16,6 @@ struct times {
  * them, by what alone was not free before. */
 enum { MOST_KEPT = 12 };
 struct trips {
-    bool any; /* else it is run for each number of steps */
     uint32_t loop;
     uint32_t count[HB_REPLAY_TIMES]; /* so many are known, */
     int64_t period[HB_REPLAY_TIMES]; /* and how they go on from there; 0: there are no more */
@@ -27,10 +26,10 @@ struct hb_replay {
     struct hb_arena *arena;
     const struct hb_segment *s;
     const struct hb_timed *t;
-    struct hb_matrix *
-        *turns;              /* [(item x (steps + 1) + steps) x slots + slot]; null: not made yet */
-    struct hb_matrix **ends; /* by slot */
-    struct trips **trips;    /* [slot x groups + group]; null: not looked at yet */
+    struct hb_matrix **turns; /* [(item x (steps + 1) + steps) x slots + slot]; or null */
+    struct hb_matrix **ends;  /* by slot; or null */
+    struct trips **trips;     /* [slot x groups + group]: of those that have one; else null */
+    bool *looked;             /* the same: it is known */
     /* of the stretch that is being run */
     int64_t steps;
     struct times now;
@@ -345,19 +344,18 @@ static void multiply(const struct hb_matrix *m, struct times *x)
 
 /* --- the step --- */
 
-/* The loop of a group's turn, where it is one. */
+/* The loop of a group's turn; null: it is none. */
 static struct trips *trips_in(struct hb_replay *r, size_t turn)
 {
-    if (!r->trips[turn]) {
-        uint32_t first = r->t->outline->turn_first[turn], end = r->t->outline->turn_end[turn], loop;
-        bool any = first < end && find_loop(r, first, end, &loop);
-        r->trips[turn] = any ? hb_arena_alloc(r->arena, 1, sizeof **r->trips)
-                             : hb_arena_alloc(r->arena, 1, sizeof r->trips[turn]->any);
-        r->trips[turn]->any = any;
-        if (any)
-            r->trips[turn]->loop = loop;
+    uint32_t first = r->t->outline->turn_first[turn], end = r->t->outline->turn_end[turn], loop;
+    if (r->looked[turn])
+        return r->trips[turn];
+    r->looked[turn] = true;
+    if (first < end && find_loop(r, first, end, &loop)) {
+        r->trips[turn] = hb_arena_alloc(r->arena, 1, sizeof **r->trips);
+        r->trips[turn]->loop = loop;
     }
-    return r->trips[turn]->any ? r->trips[turn] : NULL;
+    return r->trips[turn];
 }
 
 const struct hb_matrix *hb_replay_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
@@ -515,6 +513,7 @@ struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment
     r->ends = hb_arena_alloc(arena, s->slot_count, sizeof(struct hb_matrix *));
     size_t groups = (size_t)s->slot_count * s->timed->outline->pair.group_count;
     r->trips = hb_arena_alloc(arena, groups, sizeof(struct trips *));
+    r->looked = hb_arena_alloc(arena, groups, sizeof *r->looked);
     r->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *r->end_ns);
     r->ran_in = hb_arena_alloc(arena, p->op_count, sizeof *r->ran_in);
     r->scheduled = hb_arena_alloc(arena, p->op_count, sizeof *r->scheduled);
