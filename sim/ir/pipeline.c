@@ -175,9 +175,11 @@ static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *
 {
     int64_t microbatches = lo->spec->pipeline.microbatches;
     int64_t ways = hb_smaller(lo->local.input_ways, microbatches);
-    int64_t held = hb_div_up(pl->iterations, ways);
+    bool all = lo->spec->pipeline.constraints == HB_CONS_ALL;
+    int64_t held = hb_div_up(all ? microbatches : pl->iterations, ways);
     int64_t want = hb_div_up(microbatches, ways);
-    int64_t more = missing_iterations(held, want, hb_ways(lo, HB_AX_PIPELINE) - 1, ways);
+    int64_t skip = all ? 0 : hb_ways(lo, HB_AX_PIPELINE) - 1;
+    int64_t more = missing_iterations(held, want, skip, ways);
     if (hb_order_permutes(lo) && more > 0)
         return take_outputs(lo, pl, outputs, like);
     uint32_t out = hb_temp(lo, "outputs of the pipeline, exchanged", HB_CAT_WORKING,
@@ -471,6 +473,8 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     int64_t microbatches = lo->spec->pipeline.microbatches;
     bool always = lo->habits->output_grads_gathered;
     bool stacked = lo->spec->pipeline.outputs == HB_OUT_STACKED;
+    if (always && lo->spec->pipeline.constraints == HB_CONS_ALL)
+        return gout;
     if (ways == 1 || !(always || (stacked && ways > microbatches)))
         return gout;
     int64_t count = output_count(lo, pl);
