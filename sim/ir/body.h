@@ -26,7 +26,8 @@ struct hb_body {
     uint32_t remade; /* gradient of a sum that its next reader makes again; HB_NONE */
     uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */
     uint32_t parts[HB_STEP_IN]; /* of an input's gradient, which are added at once ... */
-    int part_count;             /* ... and how many there are */
+    int part_count;             /* ... how many there are ... */
+    int parts_of;               /* ... and whose */
     /* By value, where ragged products are spread over experts (spread.h): by expert, and as rows,
      * its own and its gradient; HB_NONE. */
     uint32_t *spread, *rows, *spread_grad, *rows_grad;

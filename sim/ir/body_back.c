@@ -233,22 +233,27 @@ static void bring_put_off(struct hb_body *b, const struct hb_step_op *product)
             hb_body_bring(b, b->y->steps[k].in[1]);
 }
 
+static void inline_product(struct hb_body *b, const struct hb_step_op *s, enum hb_when at,
+                           uint32_t g)
+{
+    if (at != HB_WHEN_FIRST)
+        bring_put_off(b, s);
+    b->grad[s->in[0]] = g;
+    b->inlined = s;
+    if (at == HB_WHEN_LATE)
+        b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
+    else
+        back_weight(b, s, g);
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
+    enum hb_when when = hb_body_when(b, s);
     if (s->grad_inline) {
-        enum hb_when at = hb_body_when(b, s);
-        if (at != HB_WHEN_FIRST)
-            bring_put_off(b, s);
-        b->grad[s->in[0]] = g;
-        b->inlined = s;
-        if (at == HB_WHEN_LATE)
-            b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
-        else
-            back_weight(b, s, g);
+        inline_product(b, s, when, g);
         return;
     }
-    enum hb_when when = hb_body_when(b, s);
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
     uint32_t rows = s->spread > 0 ? hb_spread_gradient(b, s, g) : HB_NONE;
@@ -265,12 +270,13 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     bool apart = b->lo->habits->parts_apart && before != HB_NONE;
     /* Both parts are read by the product with the mask (olmoe: two bf16[64,8,640,2048]). */
     bool beside = s->parts_beside && before != HB_NONE;
-    if (apart || beside) {
+    if (apart || beside)
         b->grad[s->in[0]] = HB_NONE;
-    } else {
+    else
         hb_emit_read(&e, before);
+    if (!beside && (!apart || b->parts_of != s->in[0]))
         b->part_count = 0;
-    }
+    b->parts_of = s->in[0];
     if (beside)
         b->parts[b->part_count++] = before;
     uint32_t out = grad_place(b, s->in[0], false);
@@ -537,6 +543,17 @@ static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i
     return made_place(b, s, i);
 }
 
+static void make_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
+{
+    int held = s->back_scratch_stays;
+    if (held) {
+        b->held = hb_temp(b->lo, hb_name(b->lo, e->name, ", gathered"), HB_CAT_COMMUNICATION,
+                          s->back_scratch[0]);
+        hb_emit_write(e, b->held);
+    }
+    hb_body_scratch(b, e, s->back_scratch + held, s->back_scratch_count - held);
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -546,6 +563,11 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         if ((s->back_out & 1u << i) ||
             (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))
             hb_body_bring(b, s->out[i]);
+    if (s->first_apart)
+        make_put_off(b, s);
+    uint32_t first = s->first_apart ? b->grad[s->in[0]] : HB_NONE;
+    if (s->first_apart)
+        b->grad[s->in[0]] = HB_NONE;
     begin_sums(b, s);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "backward of ", s->name);
@@ -566,14 +588,8 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         made[i] = mixed_place(b, s, i);
         hb_emit_write(&e, made[i]);
     }
-    int held = s->back_scratch_stays;
-    if (held) {
-        b->held = hb_temp(b->lo, hb_name(b->lo, e.name, ", gathered"), HB_CAT_COMMUNICATION,
-                          s->back_scratch[0]);
-        hb_emit_write(&e, b->held);
-    }
     if (!s->back_scratch_after)
-        hb_body_scratch(b, &e, s->back_scratch + held, s->back_scratch_count - held);
+        make_scratch(b, &e, s);
     hb_emit(b->lo, &e);
     hb_spread_hidden(b, s, made);
     bring_put_off(b, inlined);
@@ -581,6 +597,8 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         back_put_off(b, s, true);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
+    if (s->first_apart)
+        b->grad[s->in[0]] = first;
     if (s->turned_for_ring && s->first_last)
         b->grad[s->in[1]] = hb_body_turn(b, made[1], s->in[1]);
     if (s->back_scratch_after)
@@ -606,6 +624,7 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     hb_emit_read(&e, b->grad[s->in[0]]);
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
+    make_scratch(b, &e, s);
     hb_emit(b->lo, &e);
     b->grad[s->in[0]] = out;
 }

@@ -28,6 +28,7 @@ struct hb_value {
     bool cheap;        /* an iteration of a pipeline makes it again when its backward reads it */
     bool dots_only;    /* a product inside its step, which policy dots keeps and no other */
     bool trace_only;   /* a residual that only policy none keeps, under a scan */
+    bool unseen;       /* of the partitioner: no policy keeps it */
     bool small;        /* too small to matter for a policy: always kept with its siblings */
     bool wide;         /* in f32 where its gradient is not */
     bool restacked;    /* its stack is copied whole into another layout between the passes */
@@ -80,9 +81,11 @@ struct hb_step_op {
     bool turned_for_ring;    /* made again, its result is copied; and its last input's gradient */
     bool parts_beside;       /* of its input's gradient: both are read by what follows */
     bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
+    bool grad_late;          /* of a product: its weight's gradient waits for the layer's end */
     bool off_early;          /* the other's comes with those of the activation ... */
     bool makes_off;          /* ... which is this */
-    bool first_last;         /* of its inputs' gradients, the first's: where it is read */
+    bool first_last;         /* of its inputs' gradients, the first's: where it is read ... */
+    bool first_apart;        /* ... or before the others, by an op of its own */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */
     double sent_bytes;       /* ... and what either sends; 0: as its result says */
 };

@@ -369,6 +369,8 @@ static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
                             .compute = spec->precision.compute,
                             .hbm_bytes = memory_bytes(&spec->hardware),
                             .phase = HB_PHASE_SETUP};
+    if (lo->habits->constraints_needed)
+        lo->expert_batch = HB_EXPERTS_JOINED;
     hb_program_init(out, arena, spec->model.name, spec->compiler);
     lo->local = local_sizes(lo);
     lo->batch_whole = is_batch_whole(lo);

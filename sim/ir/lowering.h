@@ -85,6 +85,7 @@ struct hb_leaf {
 /* How the sequences in a mixture's layer lie over the expert axis. */
 enum hb_expert_batch {
     HB_EXPERTS_EXCHANGED, /* split; each device hands its tokens to the experts' devices */
+    HB_EXPERTS_JOINED,    /* split; each device gathers the tokens, for its own experts' masks */
     HB_EXPERTS_LOCAL,     /* on all of its devices, each with the masks of its own experts */
     HB_EXPERTS_GATHERED   /* on all of its devices, with the masks of all experts */
 };

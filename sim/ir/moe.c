@@ -18,6 +18,7 @@ struct routed {
     int64_t rows; /* of all experts here, a token counted top_k times */
     int64_t width;
     int64_t expert_batch; /* sequences that reach this device's experts */
+    bool joins;           /* as tokens, for masks that are made here */
 };
 
 static int64_t expert_ways(const struct hb_lower *lo)
@@ -57,6 +58,10 @@ static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
     return m->dispatch == HB_DISPATCH_EINSUM;
 }
 
+/* XLA:GPU's einsum brings the tokens of all devices of the expert axis to each, which makes the
+ * masks of its own experts for them, and adds up what the others' made of its own (granite-3b-moe,
+ * expert 8 alone, beside data 4 and fsdp 4, expert 2 and 4, tensor 2 and 4: all-gather to
+ * bf16[16,4096,1536], bf16[65536,5,1024]; no exchange of rows; in a pipeline's stage rows are). */
 static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe *m, int64_t batch)
 {
     int64_t ep = expert_ways(lo);
@@ -73,7 +78,8 @@ static struct routed find_routed(const struct hb_lower *lo, const struct hb_moe 
     r.masked = m->experts;
     if (ep > 1 && m->dispatch == HB_DISPATCH_EINSUM && !comes_to_tokens(lo, m)) {
         r.experts = hb_div_up(m->experts, ep);
-        if (lo->expert_batch == HB_EXPERTS_EXCHANGED)
+        r.joins = lo->expert_batch == HB_EXPERTS_JOINED;
+        if (r.joins || lo->expert_batch == HB_EXPERTS_EXCHANGED)
             r.expert_batch = hb_mul_sat(batch, ep);
         if (lo->expert_batch == HB_EXPERTS_LOCAL)
             r.masked = r.experts;
@@ -327,8 +333,11 @@ enum { TENSOR_GATHER_WAYS = 8, TENSOR_EXPERT_WAYS = 4 };
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, const struct routed *r)
 {
     int64_t fsdp = hb_ways(lo, HB_AX_FSDP), ways = hb_mul_sat(fsdp, expert_ways(lo));
+    if (r->joins)
+        ways = lo->local.batch_ways;
     bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
-    if (tensor && (fsdp < TENSOR_GATHER_WAYS || expert_ways(lo) < TENSOR_EXPERT_WAYS))
+    if (ways == expert_ways(lo) ||
+        (tensor && (fsdp < TENSOR_GATHER_WAYS || expert_ways(lo) < TENSOR_EXPERT_WAYS)))
         return;
     int64_t d = lo->spec->model.d_model;
     int64_t batch = hb_mul_sat(r->batch, ways);
@@ -366,18 +375,34 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
 
 /* remat none under a scan keeps what the weights were put together from, a token's choices by
  * place and by expert (bwd/mlp=moe_einsum,remat=none: bf16[4,8,2048,2,640] and [4,8,2048,2,8]). */
-static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const int64_t *masks)
+static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const struct routed *r,
+                         const int64_t *masks)
 {
     static const char *const names[] = {"experts of the choices", "places of the choices"};
     struct hb_step_op *s = &y->steps[y->step_count - 1];
     for (int i = 0; i < 2; i++) {
         struct hb_value v = make_value(
             lo, names[i], 0, lo->compute,
-            (const int64_t[]){masks[0], masks[1], y->block->moe.top_k, masks[2 + i], -1});
+            (const int64_t[]){r->batch, masks[1], y->block->moe.top_k, masks[2 + i], -1});
         v.fused = true;
         v.trace_only = true;
         s->out[s->out_count++] = hb_layer_value(lo, y, v);
     }
+}
+
+/* For the way back the places of all tokens that it is handed come to a device as a mask
+ * (granite-3b -moe, 40 experts over 8, 8 of them a token: pred[16,4096,8,1024] beside masks of
+ * bf16[65536,5,1024] and their gradient; where the scan keeps them, as those: bf16). */
+static int join_places(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks)
+{
+    bool kept = y->block->remat.policy == HB_POLICY_NONE;
+    struct hb_value v =
+        make_value(lo, "places of the choices, gathered", 0, kept ? lo->compute : HB_DT_PRED,
+                   (const int64_t[]){masks[0], masks[1], y->block->moe.top_k, masks[3], -1});
+    v.unseen = true;
+    int places = mix(lo, y, v, (struct mixing){.op = HB_OP_GATHER, .in = {probs}, .in_count = 1});
+    y->steps[y->step_count - 1].no_grad = true;
+    return places;
 }
 
 /* XLA:TPU's list takes first what adds less: the gather of an expert weight, or the masks (olmoe:
@@ -393,22 +418,25 @@ static bool gathers_less(const struct hb_lower *lo, const struct hb_layer *y, co
 }
 
 /* The weights that put the experts' outputs together, and their mask, which is returned. */
-static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks,
-                        int *out_combine)
+static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, const struct routed *r,
+                        const int64_t *masks, int *out_combine)
 {
     bool narrow = lo->habits->masks_narrow;
     bool one = is_one_mask(lo), own = is_own_einsum(lo, y);
+    int places = r->joins ? join_places(lo, y, probs, masks) : -1;
     struct hb_value v =
         make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
-    *out_combine =
-        mix(lo, y, v,
-            (struct mixing){.op = HB_OP_ELEMENTWISE, .in = {probs}, .in_count = 1, .back_in = 1});
-    keep_choices(lo, y, masks);
+    *out_combine = mix(lo, y, v,
+                       (struct mixing){.op = HB_OP_ELEMENTWISE,
+                                       .in = {probs, places},
+                                       .in_count = 1 + r->joins,
+                                       .back_in = r->joins ? 3 : 1});
+    keep_choices(lo, y, r, masks);
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
     y->steps[y->step_count - 1].scratch_count = narrow ? 0 : 1;
     /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */
-    y->steps[y->step_count - 1].eager = narrow;
+    y->steps[y->step_count - 1].eager = narrow || r->joins;
     /* One fusion makes both (broadcast_compare_fusion: pred and bf16[8,4096,64,640]). */
     y->steps[y->step_count - 1].with_next = own;
     y->steps[y->step_count - 1].experts_there = own && gathers_less(lo, y, masks);
@@ -435,9 +463,10 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
  * to 341), and above the limit the weights are made again after it on
  * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
  * with expert 4; moe1b). */
-static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool narrow, bool one)
+static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
+                            struct hb_step_op *step, bool narrow)
 {
-    struct hb_step_op *step = &y->steps[y->step_count - 1];
+    bool one = is_one_mask(lo);
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
     bool last = is_own_einsum(lo, y) && !whole;
@@ -448,6 +477,36 @@ static void order_gradients(const struct hb_lower *lo, struct hb_layer *y, bool 
     step->first_last =
         hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
         (last || lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1));
+}
+
+/* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
+ * wait for the layer's end, and XLA:CUDA, which hides the gather of the outputs' gradient behind
+ * the experts, makes that of the combine weights when the activation's is there (granite-3b-moe,
+ * fsdp 4 with expert 8: at 122, the outputs again at 116, products of weights from 143 on). */
+static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t first,
+                         uint32_t last, const struct hb_step_op *gather)
+{
+    struct hb_step_op *sum = &y->steps[last];
+    bool timed = lo->habits->gathers_timed;
+    /* Where products are of the whole batch, so is this one, of weights that are turned (fsdp 8
+     * with expert 4 and tensor 2: bf16[64,4096,10,1024] and [64,4096,1024,10]). */
+    for (int i = 1; i < gather->back_scratch_count; i++)
+        sum->scratch[sum->scratch_count++] = gather->back_scratch[i];
+    for (int i = 0; i < sum->scratch_count; i++)
+        sum->scratch[i].dtype = lo->compute;
+    if (sum->scratch_count > 1)
+        sum->scratch[sum->scratch_count++] = sum->scratch[1];
+    sum->first_last = true;
+    sum->off_early = lo->spec->share != HB_SHARE_EXCEEDED;
+    sum->first_apart = !timed && sum->off_early;
+    for (uint32_t i = first; i < last; i++) {
+        struct hb_step_op *s = &y->steps[i];
+        s->grad_late = s->kind == HB_STEP_PRODUCT;
+        if (s->op != HB_OP_ELEMENTWISE)
+            continue;
+        s->makes_off = timed;
+        y->values[s->out[0]].fused = false;
+    }
 }
 
 /* XLA:GPU's products over sequences want these outermost, those over experts the experts, and a
@@ -464,55 +523,92 @@ static void turn_kept(struct hb_layer *y, uint32_t first, const struct routed *r
         y->values[v].restacked = y->values[v].batch_dot && (both || (y->values[v].tags & hidden));
 }
 
+/* The whole axis's tokens before the experts, and the sum of all ranks' parts behind them
+ * (use_ring_of_experts in MaxText's layers/moe.py). */
+static int gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, int64_t seq,
+                         const struct routed *r)
+{
+    const int64_t all[] = {r->expert_batch, seq, lo->spec->model.d_model, -1};
+    struct hb_value v = make_value(lo, "tokens of the expert axis", 0, lo->compute, all);
+    v.unseen = y->block->moe.dispatch == HB_DISPATCH_EINSUM;
+    return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_EXPERT, in, v);
+}
+
+static int sum_outputs(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
+{
+    int out = hb_layer_move(lo, y, HB_OP_REDUCE_SCATTER, HB_AX_EXPERT, in, v);
+    y->steps[y->step_count - 1].back_op = HB_OP_ALL_GATHER;
+    return out;
+}
+
+/* The outputs put together by their weights: of a device's own tokens, or a part of all those that
+ * came to it, which then goes back to each. */
+static int combine(struct hb_lower *lo, struct hb_layer *y, struct mixing m, const struct routed *r,
+                   int64_t seq)
+{
+    int64_t d = lo->spec->model.d_model, own = r->joins ? seq : r->seq;
+    struct hb_value v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
+                                   (const int64_t[]){r->batch, own, d, -1});
+    v.batch_dot = true;
+    struct hb_value part = v;
+    part.fused = !r->joins;
+    if (!r->joins)
+        return mix(lo, y, part, m);
+    part.shape.dim[0] = r->expert_batch;
+    part.unseen = true;
+    part.tags = 0;
+    v.name = "moe output, summed";
+    return sum_outputs(lo, y, mix(lo, y, part, m), v);
+}
+
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
-    int64_t E = r->masked;
+    int64_t E = r->joins ? r->experts : r->masked, batch = r->joins ? r->expert_batch : r->batch;
     int64_t d = lo->spec->model.d_model;
-    bool one = is_one_mask(lo);
+    bool one = is_one_mask(lo), apart = r->masked > r->experts;
     /* They are split as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual, H100:
      * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many; v6e, fsdp 32
      * with tensor 2, 4096 tokens: pred[8,2048,64,640]). */
     int64_t seq = one ? r->seq : lo->local.resid_seq;
-    const int64_t masks[] = {r->batch, seq, E, r->capacity + one, -1};
-    const int64_t here[] = {r->batch, E, r->capacity, d, -1};
+    const int64_t masks[] = {batch, seq, E, r->capacity + one, -1};
+    const int64_t here[] = {batch, E, r->capacity, d, -1};
     const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
     const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
-    double flops = 2.0 * (double)r->tokens * (double)E * (double)r->capacity * (double)d;
+    double flops = 2.0 * (double)r->tokens * (double)r->masked * (double)r->capacity * (double)d;
     int comb;
-    int disp = einsum_masks(lo, y, probs, masks, &comb);
+    int disp = einsum_masks(lo, y, probs, r, masks, &comb);
     uint32_t first = y->value_count;
+    if (r->joins)
+        in = gather_tokens(lo, y, in, seq, r);
+    uint32_t made = y->step_count - r->joins;
     struct hb_value v = make_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
-    int x =
-        mix(lo, y, v,
-            (struct mixing){
-                .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1});
+    struct mixing m = {
+        .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1};
+    int x = mix(lo, y, v, m);
     y->steps[y->step_count - 1].parts_beside = is_own_einsum(lo, y);
     y->steps[y->step_count - 1].turned_for_ring = goes_round(lo, y);
-    bool apart = r->masked > r->experts;
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
-    bool asked = one || lo->spec->sharding.activation_constraints;
-    if (apart && asked && hb_ways(lo, HB_AX_FSDP) > 1)
-        gather_globally(lo, &y->steps[y->step_count - 1], r);
-    if (apart)
+    if (apart && (one || lo->spec->sharding.activation_constraints))
+        gather_globally(lo, &y->steps[made], r);
+    if (apart && !r->joins)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
+    uint32_t steps = y->step_count;
     int o = expert_mlp(lo, y, x, wide, there);
     if (!y->values[disp].mask)
         turn_kept(y, first, r);
-    if (apart)
+    if (apart && !r->joins)
         o = exchange(lo, y, o, make_value(lo, "expert outputs, returned", 0, lo->compute, here));
-    v = make_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
-                   (const int64_t[]){r->batch, r->seq, d, -1});
-    v.fused = true;
-    v.batch_dot = true;
-    int sum =
-        mix(lo, y, v,
-            (struct mixing){
-                .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3});
-    order_gradients(lo, y, y->values[disp].mask, one);
+    m = (struct mixing){
+        .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3};
+    uint32_t last = y->step_count;
+    int sum = combine(lo, y, m, r, seq);
+    order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
+    if (r->joins)
+        order_joined(lo, y, steps, last, &y->steps[made]);
     return sum;
 }
 
@@ -592,22 +688,6 @@ static int return_rows(struct hb_lower *lo, struct hb_layer *y, int out, const s
                          make_value(lo, "expert outputs, returned", 0, lo->compute, here), r);
 }
 
-/* The whole axis's tokens before the experts, and the sum of all ranks' parts behind them
- * (use_ring_of_experts in MaxText's layers/moe.py). */
-static int gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, const struct routed *r)
-{
-    const int64_t all[] = {r->expert_batch, r->seq, lo->spec->model.d_model, -1};
-    struct hb_value v = make_value(lo, "tokens of the expert axis", 0, lo->compute, all);
-    return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_EXPERT, in, v);
-}
-
-static int sum_outputs(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
-{
-    int out = hb_layer_move(lo, y, HB_OP_REDUCE_SCATTER, HB_AX_EXPERT, in, v);
-    y->steps[y->step_count - 1].back_op = HB_OP_ALL_GATHER;
-    return out;
-}
-
 static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
@@ -616,7 +696,7 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     const int64_t rows[] = {r->rows, d, -1};
     const int64_t wide[] = {r->rows, r->width, -1};
     bool gathers = gathers_tokens(lo, m);
-    int x = sort_rows(lo, y, gathers ? gather_tokens(lo, y, in, r) : in, r);
+    int x = sort_rows(lo, y, gathers ? gather_tokens(lo, y, in, r->seq, r) : in, r);
     uint32_t first = y->step_count;
     int o = expert_mlp(lo, y, x, wide, rows);
     count_balanced(y, first, made_rows(lo, m, r), r->rows);

@@ -74,7 +74,7 @@ static int64_t spread_batch(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     int64_t ep = hb_ways(lo, HB_AX_EXPERT);
     int64_t whole = hb_mul_sat(pl->batch, ep);
-    if (ep == 1 || !lo->habits->constraints_needed)
+    if (ep == 1 || lo->expert_batch != HB_EXPERTS_JOINED)
         return pl->batch;
     switch (lo->spec->pipeline.constraints) {
     case HB_CONS_NONE:
@@ -86,6 +86,7 @@ static int64_t spread_batch(struct hb_lower *lo, struct hb_pipeline *pl)
         return whole;
     case HB_CONS_STATE:
     case HB_CONS_ALL:
+        lo->expert_batch = HB_EXPERTS_EXCHANGED;
         return pl->batch;
     }
     HB_BUG("constraints %d", (int)lo->spec->pipeline.constraints);

@@ -153,9 +153,29 @@ static void a_gathered_batch_stays_to_the_layer_s_end(void **state)
                                        "stack.form=scan", "batch.global=64"};
     struct low rocm = STAGES(ROCM, sets[0], sets[1], sets[2], sets[3], sets[4]);
     struct low cuda = STAGES(CUDA, sets[0], sets[1], sets[2], sets[3], sets[4]);
-    const char *name = "expert inputs, gathered", *back = "backward of attention by";
+    const char *name = "of the expert axis, gathered", *back = "backward of attention by";
     assert_int_equal(count_at(&rocm, name, back, 0, INT64_C(2) * 64 * 2048 * 1024), 1);
     assert_int_equal(count_at(&cuda, name, back, 0, 0), 0);
+}
+
+/* joined-granite3b-f4e8: no rows are exchanged; tokens and the places of their choices come to a
+ * device of the expert axis, and both masks and the inputs' weight gradients wait beside the
+ * gradient of the combine weights. */
+static void tokens_join_their_experts(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"mesh.fsdp=8", "mesh.expert=2", "mesh.pipeline=1",
+                                       "stack.form=scan", "batch.global=64"};
+    struct low l = STAGES(CUDA, sets[0], sets[1], sets[2], sets[3], sets[4]);
+    struct low one = STAGES(CUDA, sets[0], sets[2], sets[3], sets[4]);
+    const char *places = "places of the choices, gathered", *made = "combine weights, gradient of";
+    assert_int_equal(find(&l, "expert inputs, exchanged"), HB_NONE);
+    assert_int_equal(find(&one, places), HB_NONE);
+    assert_int_equal(count_at(&l, places, made, 0, 0), 1);
+    assert_int_equal(count_at(&l, "moe output, gradient", made, 0, INT64_C(2) * 8 * 2048 * 1024),
+                     1);
+    assert_int_equal(count_at(&l, "expert output, gradient", made, 0, 0), 1);
+    assert_int_equal(count_at(&l, "expert output, gradient", "backward of attention by", 0, 0), 1);
 }
 
 /* MI300X, blocked attention, what policy dots keeps of the blocks: f32[4,8,1,8,4096,512,2] and
@@ -273,6 +293,7 @@ int main(void)
         TEST(turns_are_fused_in_between),
         TEST(layers_that_keep_all_gather_once),
         TEST(a_gathered_batch_stays_to_the_layer_s_end),
+        TEST(tokens_join_their_experts),
         TEST(a_pipeline_s_gradients_count_twice),
         TEST(a_norm_is_gathered_as_the_axes_say),
         TEST(without_constraints_the_batch_is_whole),
