@@ -14,13 +14,31 @@ bool hb_chunks_gather(const struct hb_lower *lo)
     return hb_head_split(lo) && !hb_head_ring(lo);
 }
 
+static bool takes_own_head(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunks > 1 && lo->habits->logits_copies == 2;
+}
+
 /* XLA:GPU casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
- * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both).
- */
+ * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both),
+ * and turns one that is the table, too: see hb_chunks_turn. */
 bool hb_chunks_cast(const struct hb_lower *lo)
 {
-    return lo->spec->loss.chunks > 1 && hb_chunks_gather(lo) && lo->habits->logits_copies == 2 &&
-           lo->spec->precision.params != lo->compute;
+    bool cast = lo->spec->precision.params != lo->compute;
+    return takes_own_head(lo) && (cast ? hb_chunks_gather(lo) : lo->head == lo->embed);
+}
+
+/* A table that is the head, too, is turned for them, outside of the loop over microbatches as it is
+ * (gemma-2b over data 8: bf16[2048,256000], gemma-9b over data 16 and fsdp 2 with four
+ * microbatches: f32[1792,256000] and bf16 of it, on both; not of a loss as one). */
+void hb_chunks_turn(struct hb_lower *lo)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    if (!takes_own_head(lo) || lo->head != lo->embed)
+        return;
+    l->transposed = hb_temp(lo, "head, turned", HB_CAT_PARAMS,
+                            hb_leaf_layer_shape(l, lo->spec->precision.params, false));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "turn head", l->arg, l->transposed);
 }
 
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then

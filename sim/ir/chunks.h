@@ -7,6 +7,7 @@
 /* Whether each chunk gathers the head; and whether its own part is cast once for all of them. */
 bool hb_chunks_gather(const struct hb_lower *lo);
 bool hb_chunks_cast(const struct hb_lower *lo);
+void hb_chunks_turn(struct hb_lower *lo);
 /* The loss of the last residual x, and back: the gradient of x. */
 uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
 

@@ -58,7 +58,8 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
     bool cast = l->cast == HB_NONE && lo->spec->precision.params != lo->compute;
     if (cast && (hb_head_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
         w = hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", l->arg, w);
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head",
+                       l->transposed != HB_NONE ? l->transposed : l->arg, w);
     }
     if (!hb_head_split(lo))
         return w;
@@ -196,10 +197,13 @@ static void prepare_ring(struct hb_lower *lo)
 void hb_loss_prepare(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    if (hb_chunks_cast(lo)) {
+    uint32_t from = l->transposed != HB_NONE ? l->transposed : l->arg;
+    if (hb_chunks_cast(lo) && lo->p->bufs[from].dtype == lo->compute && from != l->arg) {
+        l->cast = from;
+    } else if (hb_chunks_cast(lo)) {
         l->cast =
             hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", l->arg, l->cast);
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", from, l->cast);
     }
     prepare_ring(lo);
     if (hb_head_gathered_first(lo))

@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/ir/again.h"
+#include "sim/ir/chunks.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
@@ -207,6 +208,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     uint32_t x = hb_ends_embed(lo, &ends);
     if (casts_follow(lo))
         hb_weight_hoist_casts(lo);
+    hb_weight_cast_turned(lo);
     /* A list schedule starts with what needs no operand of the step (8B/opt=muon: three
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
     if (lo->spec->batch.accumulate == 1)
@@ -276,19 +278,21 @@ static void build_step(struct hb_lower *lo)
     hb_stack_build(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
+    int64_t accumulate_trips = lo->spec->batch.accumulate;
+    bool moves =
+        accumulate_trips > 1 && (hb_habits_ordered(lo->spec) || lo->spec->step.cast_upfront);
+    if (moves) /* XLA:GPU moves what is the same in each trip out of the loop */
+        hb_weight_transpose_stacks(lo);
     if (!casts_follow(lo) && !hb_pipeline_even(lo))
         hb_weight_hoist_casts(lo);
     hb_optim_fetch_first(lo);
-    int64_t accumulate_trips = lo->spec->batch.accumulate;
     if (accumulate_trips == 1) {
         forward_backward(lo, &parts);
     } else {
         add_accumulators(lo);
+        hb_chunks_turn(lo);
         hb_optim_fetch(lo);
         hb_muon_copy_first(lo);
-        if (hb_habits_ordered(
-                lo->spec)) /* XLA moves what is the same in each trip out of the loop */
-            hb_weight_transpose_stacks(lo);
         uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
         forward_backward(lo, &parts);
         hb_weight_accumulate(lo, false);

@@ -9,6 +9,7 @@
 void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l);
 /* Copies of whole stacks in the compute dtype, made once before the loops (habit casts_hoisted). */
 void hb_weight_hoist_casts(struct hb_lower *lo);
+void hb_weight_cast_turned(struct hb_lower *lo);
 /* Stacks of the cast weights of a group's forward pass; from here on its backward pass reads them;
  * it is done with them. Not where casts are hoisted. */
 void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
