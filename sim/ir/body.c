@@ -113,9 +113,8 @@ static uint32_t make_value(struct hb_body *b, int v)
 uint32_t hb_body_weight(struct hb_body *b, uint32_t leaf)
 {
     struct hb_lower *lo = b->lo;
-    bool there = lo->leaves[leaf].gathered != HB_NONE;
     uint32_t w = hb_weight_use(lo, leaf), at = leaf - b->y->first_leaf;
-    for (struct hb_body *o = there ? NULL : b->sliced_with; o; o = o->sliced_with)
+    for (struct hb_body *o = b->sliced_with; o; o = o->sliced_with)
         if (o->weights[at] == HB_NONE) {
             lo->leaves[leaf].gathered = HB_NONE;
             o->weights[at] = hb_weight_use(lo, leaf);
@@ -331,7 +330,6 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         b->now[s->out[i]] = b->made[i];
     if (s->turned_for_ring && b->lo->phase != HB_PHASE_FORWARD)
         b->now[s->out[0]] = hb_body_turn(b, b->now[s->out[0]], s->out[0]);
-    hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
     sum_results(b, s, b->made[0]);
     if (s->with_next && b->lo->phase != HB_PHASE_FORWARD)
         hb_body_bring(b, s[1].out[0]);
@@ -398,13 +396,12 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
     b->now[b->y->input] = in;
     if (keep && b->own_weights)
         hb_body_unstow(b);
-    if (keep)
-        keep_value(b, b->y->input);
+    keep_value(b, b->y->input);
     for (uint32_t i = 0; i < forward_steps(b, keep); i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         bool last = s->out[0] == b->y->output;
         run_step(b, s, last ? place : HB_NONE);
-        for (int o = 0; keep && o < s->out_count; o++)
+        for (int o = 0; o < s->out_count; o++)
             keep_output(b, s->out[o]);
     }
     if (keep && b->own_weights)

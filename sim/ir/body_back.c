@@ -18,7 +18,7 @@
 static struct hb_shape grad_shape(const struct hb_body *b, const struct hb_value *value)
 {
     struct hb_shape s = value->shape;
-    if (s.dtype == HB_DT_F32 && !value->small && (value->batch_dot || value->wide))
+    if (value->batch_dot || value->wide)
         s.dtype = b->lo->compute;
     return s;
 }
@@ -293,12 +293,10 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
     if (when == HB_WHEN_LATE) {
-        if (s->spread == 0)
-            hb_body_bring(b, s->in[0]); /* it waits as it is now */
+        hb_body_bring(b, s->in[0]); /* it waits as it is now */
         b->grad[s->out[0]] = g;
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
     }
-    hb_weight_release(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 
 /* XLA:GPU, where weight gradients wait: what they are made from waits with them, each gradient in a
@@ -312,8 +310,7 @@ static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, i
 {
     /* The activation is made again for a late gradient of w_down's. */
     bool late = hb_body_ends_late(b) || waits_whole(b);
-    bool waits = late && s->op == HB_OP_ELEMENTWISE && s->in_count == 2;
-    return (s->grad_in_place & 1u << i) != 0 && !waits;
+    return (s->grad_in_place & 1u << i) != 0 && !(late && s->op == HB_OP_ELEMENTWISE);
 }
 
 /* Ends the gradient of a fused activation that reads value v. */
@@ -363,8 +360,6 @@ static void run_late(struct hb_body *b, bool all)
     uint32_t end = all ? b->late_count : put_spread_last(b);
     while (b->late_done < end)
         run_late_step(b);
-    if (!all)
-        return;
     for (uint32_t i = 0; i < b->late_count; i++)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
@@ -436,7 +431,7 @@ static bool is_norm_of_sum(const struct hb_body *b, const struct hb_step_op *s)
 {
     int from = b->y->values[s->in[0]].producer;
     return s->in_count == 1 && b->grad[s->in[0]] != HB_NONE &&
-           (s->in[0] == b->y->input || b->y->steps[from].kind == HB_STEP_ADD);
+           (from < 0 || b->y->steps[from].kind == HB_STEP_ADD);
 }
 
 /* Sums over query blocks begin with zeros, which XLA:GPU makes for all layers of a stage where the
@@ -503,7 +498,7 @@ static void make_put_off(struct hb_body *b, const struct hb_step_op *reader)
     uint32_t out = grad_place(b, reader->in[0], false);
     hb_emit_write(&e, out);
     hb_emit(b->lo, &e);
-    if (b->lo->chip->masks_turned && !reader->off_early)
+    if (b->lo->chip->masks_turned)
         out = hb_body_turn(b, out, reader->in[0]);
     b->grad[reader->in[0]] = out;
 }
@@ -705,14 +700,11 @@ static void release_fused(struct hb_body *b, uint32_t i)
 }
 
 /* MaxText keeps its output projection: attention is made again where its own backward pass begins
- * (llama3-8b/remat_custom_outdev: no f32[2,32,4096,128] beside the MLP); not in units of several
- * layers, which are made again as one (rand015/gemma3-4b, rand037). */
+ * (llama3-8b/remat_custom_outdev: no f32[2,32,4096,128] beside the MLP). */
 static bool keeps_output(const struct hb_body *b)
 {
     const struct hb_remat *r = &b->y->block->remat;
-    bool one = !b->own_stacks && b->y->block->unit == 1;
-    return b->lo->maxtext && one && r->policy == HB_POLICY_NAMES &&
-           ((r->save | r->offload) & 1u << HB_TN_ATTN_OUT) != 0;
+    return b->lo->maxtext && ((r->save | r->offload) & 1u << HB_TN_ATTN_OUT) != 0;
 }
 
 /* XLA:TPU makes a layer's attention again before the MLP's backward pass, even where that needs
@@ -727,9 +719,6 @@ static void remake_attention(struct hb_body *b)
         for (int k = 0; k < s->in_count; k++)
             if (b->saved->remake[s->in[k]])
                 hb_body_bring(b, s->in[k]);
-        for (int k = 0; k < s->out_count; k++)
-            if (b->saved->remake[s->out[k]])
-                hb_body_bring(b, s->out[k]);
         if (i + 1 < b->y->step_count && b->y->steps[i + 1].op == HB_OP_COPY &&
             b->saved->remake[b->y->steps[i + 1].out[0]])
             hb_body_bring(b, b->y->steps[i + 1].out[0]); /* the result in its other layout */
@@ -741,8 +730,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     if (b->lo->habits->recompute_first && !b->recomputed)
         hb_body_recompute(b);
     bool keep = b->recomputed;
-    if (keep || b->own_weights)
-        hb_body_unstow(b);
+    hb_body_unstow(b);
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         b->grad[v] = b->spread_grad[v] = b->rows_grad[v] = HB_NONE;
         b->shared[v] = false;

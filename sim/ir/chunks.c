@@ -201,10 +201,6 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
     chunk_backward(lo, &c, sum, gx);
     hb_program_close_loop(lo->p, loop);
-    if (hb_chunks_cast(lo)) {
-        hb_emit_mark(lo, "end of the head's cast", l->cast, HB_NONE);
-        l->cast = HB_NONE;
-    }
     if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))
         hb_weight_reduce_grad(lo, lo->head, sum);
     else

@@ -250,7 +250,7 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_read(&e, rows);
     hb_emit_read(&e, lo->tokens);
     hb_emit_read(&e, ends->iota);
-    uint32_t head = lo->spec->model.tied_embeddings ? l->grad : HB_NONE;
+    uint32_t head = l->grad; /* of a table that is tied */
     bool apart = head != HB_NONE && hb_habits_ordered(lo->spec);
     hb_emit_read(&e, apart ? HB_NONE : head);
     hb_emit_write(&e, into);

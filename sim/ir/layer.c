@@ -157,10 +157,8 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
         uint32_t first = lo->leaf_count;
         y->name = unit_name(lo, name, block, u);
         unit_leaves(lo, y);
-        for (uint32_t i = first; i < lo->leaf_count; i++) {
-            lo->leaves[i].in_unit = block->unit > 1;
+        for (uint32_t i = first; i < lo->leaf_count; i++)
             lo->leaves[i].unit_end = u + 1 == block->unit;
-        }
     }
     y->name = name;
     y->end_leaf = lo->leaf_count;

@@ -29,7 +29,6 @@ struct hb_value {
     bool dots_only;    /* a product inside its step, which policy dots keeps and no other */
     bool trace_only;   /* a residual that only policy none keeps, under a scan */
     bool unseen;       /* of the partitioner: no policy keeps it */
-    bool small;        /* too small to matter for a policy: always kept with its siblings */
     bool wide;         /* in f32 where its gradient is not */
     bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */

@@ -188,8 +188,7 @@ static void zero_ring(struct hb_lower *lo)
 
 static void prepare_ring(struct hb_lower *lo)
 {
-    bool waits =
-        hb_head_split(lo) && hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo);
+    bool waits = hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo);
     if (waits)
         zero_ring(lo);
 }
@@ -224,12 +223,9 @@ static bool has_own_gradient(const struct hb_lower *lo)
  * those of a product in bf16 (rnd/016, rnd/077: f32[2,2048,64128] and bf16 of it). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
-    /* Capped logits are read once more by the cap's gradient (rand012/gemma2-27b, 256 ways: two
-     * bf16[4,1024,256128]). */
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && !lo->spec->loss.onehot;
     bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
-    bool split = hb_head_split(lo) && (ring || lo->spec->loss.softcap > 0);
-    return split || narrow_dot || has_own_gradient(lo);
+    return ring || narrow_dot || has_own_gradient(lo);
 }
 
 /* What waits for a postponed head gradient. */
@@ -313,7 +309,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
-    bool narrow = !gpu && lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
+    bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
      * beside it). */
@@ -327,31 +323,18 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
      * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
-    bool early = same || (gpu && hb_fsdp_ways(lo, false) == 1);
+    bool early = same || hb_fsdp_ways(lo, false) == 1;
     bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1;
     if (taken) {
         hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
         l->grad = HB_NONE;
     }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (gpu || same || (lo->gather_form != HB_GATHER_PADDED && !over) ||
-        lo->phase == HB_PHASE_OPTIMIZER)
+    if (same || (lo->gather_form != HB_GATHER_PADDED && !over))
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
     hb_emit_simple(lo, HB_OP_COPY, "own part of the head's gradient", sum, l->grad);
-}
-
-/* A ring's product of both directions, and what each sends on (gemma2b,v6e,f8 in bf16, tied, at the
- * end of the layers' backward pass: f32[256128,2,256] and four f32[256128,256]). */
-static uint32_t parts_on_their_way(struct hb_lower *lo, const struct hb_leaf *l)
-{
-    enum { PARTS = 4 };
-    if (l->grad_half == HB_NONE || hb_head_short_ring(lo))
-        return HB_NONE;
-    struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
-    s.dim[0] *= PARTS;
-    return hb_temp(lo, "head, parts of its gradient on their way", HB_CAT_COMMUNICATION, s);
 }
 
 /* The head's gradient: at once, or its operands wait until the layers are done. */
@@ -373,7 +356,6 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
         add_accumulators(lo, l);
         hb_emit_write(&e, l->grad);
         hb_emit_write(&e, l->grad_half);
-        hb_emit_write(&e, parts_on_their_way(lo, l));
         hb_emit(lo, &e);
         return;
     }
@@ -616,15 +598,6 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
     head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
 }
 
-/* In post-order late gathers make the product before the layers' updates and sum it after them
- * (8B,v6e8x8,f64, two sequences of 2048 tokens: f32[4096,128256] from 1169 to 1297 of 1326, above
- * the logits, which end with it, the layers' updates in between; f256 alike; a product in bf16
- * from 995 to 1208 of 1250). */
-static void product_before_sum(struct hb_lower *lo, struct hb_ends *ends)
-{
-    make_whole(lo, ends, ends->pending_x, ends->pending_logits);
-}
-
 /* Behind layers that fetch from the host the loss comes after the head's gradient (16 layers of
  * 4,096, fsdp 64 of v6e, one of 4,096, two of the MLP's on the host: f32[4096,131072] from 270 to
  * 923 of 1000, the gradient at 794 and its sum at 796). */
@@ -633,12 +606,16 @@ static bool is_label_behind(const struct hb_lower *lo)
     return lo->habits->rings && hb_offloads(lo) && !lo->spec->loss.onehot;
 }
 
+/* In post-order late gathers make the product before the layers' updates and sum it after them
+ * (8B,v6e8x8,f64, two sequences of 2048 tokens: f32[4096,128256] from 1169 to 1297 of 1326, above
+ * the logits, which end with it, the layers' updates in between; f256 alike; a product in bf16
+ * from 995 to 1208 of 1250). */
 void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
 {
     if (!ends->head_done && hb_head_last(lo)) {
         lo->head_last = true;
-        if (lo->gather_form == HB_GATHER_LATE && hb_sequence_gathers_taken(lo).post)
-            product_before_sum(lo, ends);
+        if (hb_sequence_gathers_taken(lo).post)
+            make_whole(lo, ends, ends->pending_x, ends->pending_logits);
     } else if (ends->pending_full != HB_NONE) {
         /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
         sum_whole(lo, ends->pending_full);

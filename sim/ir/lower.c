@@ -116,9 +116,7 @@ static enum hb_gather_form find_form(const struct hb_lower *lo)
         return HB_GATHER_PLAIN;
     if (lo->chip->gathers_beside)
         return HB_GATHER_BESIDE;
-    /* Between 5 and 32 ways: where there are too few tokens for rings (gate/v6e,f16,s512). */
-    bool alone = lo->local.batch_ways == ways && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    return ways > RING_MAX || alone ? HB_GATHER_LATE : HB_GATHER_PLAIN;
+    return ways > RING_MAX ? HB_GATHER_LATE : HB_GATHER_PLAIN;
 }
 
 static void add_inputs(struct hb_lower *lo)

@@ -75,8 +75,7 @@ struct hb_leaf {
     int64_t head_dim;       /* stored as [heads, head_dim] in place of head_at; 0: as it is */
     int head_at;            /* dimension that counts heads x head_dim */
     bool row_major;         /* its stacks lie with the last dimension along the lanes */
-    bool in_unit;           /* of one of several layers that run as one ... */
-    bool unit_end;          /* ... the last of them */
+    bool unit_end;          /* of the last of several layers that run as one, or of one alone */
     bool held;              /* its gathered copy serves recomputation and backward alike */
     bool grad_fused;        /* the update follows at once: no gradient buffer */
     double params;          /* unsharded count, all copies */
@@ -132,7 +131,6 @@ struct hb_lower {
     enum hb_weight_mode fsdp_mode;
     enum hb_gather_form gather_form;
     enum hb_expert_batch expert_batch;
-    bool stage_slices; /* layers of a stage stand side by side and keep their own weights */
     bool acts_stay;    /* the MLP's activation waits for a late weight gradient */
     bool gathers_stay; /* layers of a stage, side by side, have gathered weights of their own */
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */

@@ -88,7 +88,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .back_in = 1,
                               .grad_in_place = 1};
     /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
-    step.grad_fused = lo->habits->act_stored_for_dw && gathers && !lo->acts_stay;
+    step.grad_fused = lo->habits->act_stored_for_dw && gathers;
     if (gate >= 0) {
         step.in[step.in_count++] = gate;
         step.back_in = 3;

@@ -470,10 +470,8 @@ static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
     bool last = is_own_einsum(lo, y) && !whole;
-    bool weights_lend = one || (narrow && whole);
     step->turned_for_ring = goes_round(lo, y);
-    bool outputs_lend = narrow && !weights_lend;
-    step->grad_in_place = weights_lend ? 1 : outputs_lend ? 2 : 0;
+    step->grad_in_place = one || (narrow && whole) ? 1 : narrow ? 2 : 0;
     step->first_last =
         hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
         (last || lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1));
@@ -754,7 +752,6 @@ int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
     struct routed r = find_routed(lo, m, batch);
     const int64_t logits[] = {batch, r.seq, m->experts, -1};
     struct hb_value v = make_value(lo, "router logits", 0, m->router_dtype, logits);
-    v.small = true;
     int router = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "router"), v);
     int probs = mix(lo, y, make_value(lo, "router probabilities", 0, HB_DT_F32, logits),
                     (struct mixing){.op = HB_OP_ELEMENTWISE,

@@ -121,12 +121,10 @@ static double pass_flops(const struct hb_leaf *l, struct hb_shape x)
     return PRODUCTS * (double)hb_shape_elements(&x) * (double)(a < b ? a : b);
 }
 
-/* The iterate beside its transpose where the limit allows it, at least beside its square. */
-static bool has_both(const struct hb_leaf *l, struct hb_shape x, int64_t limit)
+/* The iterate beside its transpose where the limit allows it, else beside its square. */
+static bool has_both(struct hb_shape x, int64_t limit)
 {
-    int64_t small, bytes = hb_shape_plain_bytes(&x);
-    struct hb_shape square = square_of(l, x, &small);
-    return bytes > hb_shape_plain_bytes(&square) && hb_mul_sat(2, bytes) <= limit;
+    return hb_mul_sat(2, hb_shape_plain_bytes(&x)) <= limit;
 }
 
 /* Newton-Schulz on the momentum. XLA:GPU's products take the gathered stack or its transpose, one
@@ -155,7 +153,7 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
     muon_temp(lo, l, e, ", muon iterate", x);
     if (!gathers)
         muon_temp(lo, l, e, ", muon next iterate", x);
-    if (timed && has_both(l, x, hb_again_limit(lo->p, lo->hbm_bytes)))
+    if (timed && has_both(x, hb_again_limit(lo->p, lo->hbm_bytes)))
         muon_temp(lo, l, e, ", muon iterate, transposed", x);
     else if (local || timed)
         muon_temp(lo, l, e, ", muon square", square);
@@ -306,22 +304,12 @@ static struct hb_shape product_rows(const struct hb_lower *lo, const struct hb_l
     return x;
 }
 
+/* The iterate with its square. */
 static int64_t standing_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     int64_t small;
     struct hb_shape x = gathered_momentum(lo, l), square = square_of(l, x, &small);
-    struct hb_shape rows = product_rows(lo, l);
-    int64_t bytes = hb_shape_plain_bytes(&x);
-    return gathers_rows(lo, l) ? hb_add_sat(bytes, hb_shape_plain_bytes(&rows))
-                               : hb_add_sat(bytes, hb_shape_plain_bytes(&square));
-}
-
-static int64_t alone_bytes(const struct hb_lower *lo, const struct hb_leaf *l, int64_t limit)
-{
-    int64_t small;
-    struct hb_shape x = gathered_momentum(lo, l), square = square_of(l, x, &small);
-    int64_t bytes = hb_shape_plain_bytes(&x);
-    return hb_add_sat(bytes, has_both(l, x, limit) ? bytes : hb_shape_plain_bytes(&square));
+    return hb_add_sat(hb_shape_plain_bytes(&x), hb_shape_plain_bytes(&square));
 }
 
 /* All of it where the scheduler's limit holds the iterates of all leaves; else what the device has
@@ -337,7 +325,7 @@ static int64_t room_together(const struct hb_lower *lo)
         if (!goes_together(lo, l))
             continue;
         all = hb_add_sat(all, standing_bytes(lo, l));
-        most = hb_larger(most, alone_bytes(lo, l, limit));
+        most = hb_larger(most, standing_bytes(lo, l));
     }
     return all <= limit ? all : limit + lo->hbm_bytes / OVER - most;
 }
@@ -581,11 +569,7 @@ static void copy_turned(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         if (!is_turned(lo, i))
             continue;
-        bool next = i + 1 < lo->leaf_count && is_turned(lo, i + 1) &&
-                    hb_leaf_is_alike(l, &lo->leaves[i + 1]);
-        bool last =
-            i > 0 && is_turned(lo, i - 1) && hb_leaf_is_alike(l, &lo->leaves[i - 1]) && !next;
-        if (!fused || !last)
+        if (!fused || i == 0 || !hb_leaf_is_alike(l, &lo->leaves[i - 1]))
             l->momentum_copy = copy_state(lo, l, ", momentum in another layout", l->moment[0]);
         if (l->param_copy == HB_NONE)
             l->param_copy = copy_state(lo, l, ", weight in another layout",
@@ -625,13 +609,11 @@ void hb_muon_begin(struct hb_lower *lo)
     }
 }
 
-/* Layers side by side on one device: the new momenta of weights with more columns than rows come in
- * the layout of their gradients and are turned at the end of the step (opt/layers=loop,opt=muon: 32
- * f32[1024,2816] to it). */
+/* Layers side by side on one device: the new momenta come in the layout of their gradients and are
+ * turned at the end of the step (opt/layers=loop,opt=muon: 32 f32[1024,2816] to it). */
 void hb_muon_keep(struct hb_lower *lo, struct hb_leaf *l)
 {
-    bool wide = l->rank == 2 && l->dim[0].size < l->dim[1].size;
-    if (!hb_muon_takes(lo, l) || !hb_muon_alone(lo) || l->stack[0] || l->end || !wide)
+    if (!hb_muon_takes(lo, l) || !hb_muon_alone(lo) || l->stack[0] || l->end)
         return;
     l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"), HB_CAT_OPTIMIZER,
                                hb_leaf_shape(lo, l, HB_DT_F32));

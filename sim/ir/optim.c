@@ -49,14 +49,6 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
     fetch_leaf_how(lo, l, false);
 }
 
-/* 8B/opt_host: all copies start before the backward pass and stay to the update (argument -7660,
- * temp +7572 MiB). With clipping the update waits for the global norm: the layers' come one by one
- * after it (rnd/003: one of 24 at the peak). */
-static bool waits_for_norm(const struct hb_lower *lo)
-{
-    return lo->spec->optimizer.clip && !(hb_copies_queued(lo) && hb_copies_first(lo));
-}
-
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
  * (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
 static bool is_table_late(const struct hb_lower *lo)
@@ -65,11 +57,10 @@ static bool is_table_late(const struct hb_lower *lo)
     return hb_alone(lo) && s->optimizer.offload == HB_PLACE_PINNED_HOST;
 }
 
-/* Which states come from the host before the layers' backward pass. */
+/* Which states come from the host before the layers' backward pass (8B/opt_host: all, and they
+ * stay to the update; argument -7660, temp +7572 MiB). */
 static bool is_fetched(const struct hb_lower *lo, uint32_t i)
 {
-    if (waits_for_norm(lo))
-        return lo->leaves[i].end;
     return !(i == lo->embed && is_table_late(lo));
 }
 
@@ -93,7 +84,7 @@ void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
         weigh_weight(whole, &whole->leaves[i]);
     for (uint32_t i = 0; hosted && i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        for (uint32_t k = 0; l->all_bytes == 0 && k < whole->leaf_count; k++)
+        for (uint32_t k = 0; k < whole->leaf_count; k++)
             if (hb_leaf_is_same(&whole->leaves[k], l))
                 l->all_bytes = whole->leaves[k].all_bytes;
     }

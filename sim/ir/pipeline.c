@@ -269,14 +269,9 @@ static void copy_casts(struct hb_lower *lo, const struct hb_pipeline *pl, uint32
 
 static void end_copies(struct hb_lower *lo, const uint32_t *copies)
 {
-    struct hb_emit e = {.name = "end of the handed out casts", .kind = HB_OP_MARK};
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        hb_emit_read(&e, copies[i]);
-        if (e.read_count == HB_EMIT_REFS || (i + 1 == lo->leaf_count && e.read_count)) {
-            hb_emit(lo, &e);
-            e.read_count = 0;
-        }
-    }
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (copies[i] != HB_NONE)
+            hb_emit_mark(lo, "end of the handed out casts", copies[i], HB_NONE);
 }
 
 uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x)
@@ -391,7 +386,7 @@ static void link_layers(struct hb_pipeline *pl, bool backward)
         struct hb_body *b = &pl->groups[i].body;
         struct hb_body *ahead = i + 1 < pl->count ? &pl->groups[i + 1].body : NULL;
         b->behind = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
-        if (b->own_stacks && b->own_weights)
+        if (b->own_weights)
             b->sliced_with = backward ? b->behind : ahead;
     }
 }
@@ -399,8 +394,6 @@ static void link_layers(struct hb_pipeline *pl, bool backward)
 /* What the layer before makes again of the gradient that it is handed: see hand_on, body_back.c. */
 static void take_on(struct hb_body *b, const struct hb_body *last)
 {
-    if (!b->sums_wide)
-        return;
     b->remade = last->remade;
     memcpy(b->remade_from, last->remade_from, sizeof b->remade_from);
 }

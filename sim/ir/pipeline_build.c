@@ -177,7 +177,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
          * backward pass (llama3-8b/pp8_lps2, pp8_lps4); beside fsdp, whose gathers serve both
          * passes, the layers of a stage together (pp4_lps2, pp4_lps8). */
         bool inputs = hb_pipeline_saves_inputs(lo) && hb_fsdp_ways(lo, false) == 1;
-        if (p->remat_iteration && inputs && !g->looped)
+        if (p->remat_iteration && inputs)
             remat = (struct hb_remat){.policy = HB_POLICY_FULL};
         if (is_apart(lo, g))
             remat = no_remat();
@@ -201,7 +201,6 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
         g->body.own_weights = g->body.own_stacks || lo->gathers_stay;
-        lo->stage_slices = lo->stage_slices || (g->body.own_stacks && g->body.own_weights);
         /* Made again, nobody reads the output of a layer where the next one's input is saved, nor
          * of the last (rocm-pr85/pp8/good+layerin: attention alone of both layers, their experts
          * from 602 and 742 of 1103 on in the backward pass; what slices attention's weights out of

@@ -68,7 +68,7 @@ void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
     int64_t above = (int64_t)i + SUM_LAG;
     if (above < plan->count && plan->groups[above].body.spread_wait)
         hb_body_late(&plan->groups[above].body);
-    if (above < plan->count && plan->groups[above].body.sums_wait)
+    if (above < plan->count)
         hb_body_sums(&plan->groups[above].body);
 }
 

@@ -223,8 +223,7 @@ uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint3
         hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
     for (uint32_t k = 0; k < b->y->step_count && siblings; k++) {
         const struct hb_step_op *other = &b->y->steps[k];
-        if (other->spread > 0 && other->in[0] == s->in[0] &&
-            b->spread_grad[other->out[0]] != HB_NONE)
+        if (b->spread_grad[other->out[0]] != HB_NONE)
             gradient_rows(b, other, HB_NONE);
     }
     bring_hidden(b, s);

@@ -466,13 +466,9 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
                             : hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     if (g->body.defer)
         hb_body_late(&g->body);
-    bool fetched = hb_turn_between(lo, g);
-    if (!fetched)
-        end_carried(lo, g);
+    end_carried(lo, g);
     hb_program_close_loop(lo->p, loop);
     hb_turn_last(lo, g);
-    if (fetched)
-        end_carried(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     return out;
 }

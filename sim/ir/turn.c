@@ -63,8 +63,8 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_remat *r = &g->layer.block->remat;
-    return turns_at_all(lo) && !g->inner && r->policy == HB_POLICY_NAMES && r->offload &&
-           g->trips > 1 && lo->spec->stack.unroll == 1;
+    return turns_at_all(lo) && !g->inner && r->offload && g->trips > 1 &&
+           lo->spec->stack.unroll == 1;
 }
 
 /* The stack of what has this tag and is kept there: of contexts that with the heads apart, not the
@@ -89,7 +89,7 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
  * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
  * nor, between rings, llama3-8b/out_proj=offload; nor with one sequence, llama2-70b with 4096
  * tokens: bf16[80,1,4096,8192] lies that way from the start). */
-bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g)
+static bool is_turned_between(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t wide =
         1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
@@ -106,7 +106,7 @@ bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g)
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    bool between = hb_turn_between(lo, g);
+    bool between = is_turned_between(lo, g);
     bool many = many_turn(lo, g), takes = takes_trip_out(lo, g);
     out[0] = takes && !between ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
     bool inputs = between || (takes && many);
@@ -143,7 +143,7 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
         if (is_beside(g, beside, stacks))
             hb_emit_read(&e, g->body.stack[beside]);
     hb_emit_write(&e, turned);
-    for (uint32_t v = 0; hb_turn_between(lo, g) && v < g->layer.value_count; v++)
+    for (uint32_t v = 0; is_turned_between(lo, g) && v < g->layer.value_count; v++)
         if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
             hb_emit_write(&e,
                           hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
@@ -164,7 +164,7 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
 {
     uint32_t stacks[HB_TURNED];
     find_turned(lo, g, stacks);
-    for (int i = 0; i < HB_TURNED && !hb_turn_between(lo, g); i++)
+    for (int i = 0; i < HB_TURNED && !is_turned_between(lo, g); i++)
         if (stacks[i] != HB_NONE && g->turned[i] == HB_NONE) {
             g->turned[i] = turned_copy(lo, g, stacks[i]);
             hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stacks[i], g->turned[i]);

@@ -17,7 +17,5 @@ void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool between);
 /* After the group ran backwards: the other copies, or what is read with those that were made early.
  */
 void hb_turn_last(struct hb_lower *lo, const struct hb_group *g);
-/* Whether what the host carries is there beside a copied stack. */
-bool hb_turn_between(const struct hb_lower *lo, const struct hb_group *g);
 
 #endif

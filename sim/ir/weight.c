@@ -98,8 +98,8 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
     /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
      * bf16[27,64,1408,32] in 594 MiB. Of nested stacks an outer block's slice is enough (qwen3-30b
      * over 64 of v5e, in 3: bf16[1,16,128,768,32]). */
-    bool moved = hoisted && l->matrix && l->stack[1] == 0 && l->gather_dim == l->rank - 1 &&
-                 (l->row_major || (l->rank == 2 && is_shard_minor(lo, l)));
+    bool moved = hoisted && l->stack[1] == 0 && l->gather_dim == l->rank - 1 &&
+                 (l->row_major || is_shard_minor(lo, l));
     if (l->transposed != HB_NONE || (l->end ? !is_cast_once(lo, l) : !(wanted || moved)))
         return;
     l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
@@ -169,7 +169,7 @@ void hb_weight_transpose_casts(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (l->end || !l->matrix || !l->stack[0] || !is_cast_transposed(lo, l))
+        if (!l->stack[0] || !is_cast_transposed(lo, l))
             continue;
         l->transposed = hb_temp(lo, hb_name(lo, l->name, ", transposed copy of the casts"),
                                 HB_CAT_COMMUNICATION, hb_leaf_shape(lo, l, lo->compute));
@@ -184,7 +184,7 @@ static bool is_gathered_inside(const struct hb_leaf *l)
     int64_t before = 1;
     for (int i = 0; i < l->gather_dim; i++)
         before = hb_mul_sat(before, hb_div_up(l->dim[i].size, l->dim[i].ways));
-    return l->gather_dim >= 1 && before > 1;
+    return before > 1;
 }
 
 bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -313,8 +313,7 @@ static bool is_unit_held(const struct hb_lower *lo)
 /* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
 static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return !l->in_unit || l->unit_end || hb_weight_mode(lo, l) != HB_WEIGHT_RING ||
-           is_unit_held(lo);
+    return l->unit_end || hb_weight_mode(lo, l) != HB_WEIGHT_RING || is_unit_held(lo);
 }
 
 /* XLA:TPU: one collective over both axes, whose sums are whole. */
@@ -358,14 +357,14 @@ static uint32_t gather_own_experts(struct hb_lower *lo, const struct hb_leaf *l,
     return whole;
 }
 
-/* Layers side by side over one stack take their slices out of it, cast or not (pr85/ep2pp4/good,
- * bf16params). So does a trip of XLA:GPU's loop, of weights that nothing casts or gathers (llama8b
- * and mixtral in bf16, 1024 tokens: two bf16[1,4096,14336] and, turned, bf16[4096,14336]; two
- * bf16[8,14336,4096] and bf16[1,8,14336,4096]; on H100 and MI300X, with tensor 2, data 2). */
+/* A trip of XLA:GPU's loop takes its slices out of the stacks, of weights that nothing casts or
+ * gathers (llama8b and mixtral in bf16, 1024 tokens: two bf16[1,4096,14336] and, turned,
+ * bf16[4096,14336]; two bf16[8,14336,4096] and bf16[1,8,14336,4096]; on H100 and MI300X, with
+ * tensor 2, data 2). */
 static bool is_sliced(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool own = !lo->habits->rings && hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL;
-    return (lo->stage_slices || own) && l->matrix && l->stack[0] > 1;
+    return !lo->habits->rings && hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && l->matrix &&
+           l->stack[0] > 1;
 }
 
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
@@ -403,15 +402,6 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;
     return whole;
-}
-
-void hb_weight_release(struct hb_lower *lo, uint32_t first, uint32_t end)
-{
-    for (uint32_t i = first; i < end; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        if (l->gathered != HB_NONE && is_gathered(lo, l) && !is_gather_kept(lo, l))
-            l->gathered = HB_NONE;
-    }
 }
 
 void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)

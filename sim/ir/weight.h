@@ -25,9 +25,6 @@ void hb_weight_transpose_casts(struct hb_lower *lo);
 /* The buffer that a product with the leaf reads; may add a cast or a gather. The result is kept in
  * leaf.gathered until hb_weight_forget. */
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf);
-/* The same ahead of the op that reads it; after that op those of [first, end) that are gathered
- * for each pass anew are given up. */
-void hb_weight_release(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Whether its product now sends shards round, with no whole weight on the device. */
 bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf);
 /* The communication of a ring that sums a weight's gradient; nothing for other modes. */

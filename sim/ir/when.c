@@ -107,8 +107,8 @@ static bool waits_for_fusion(const struct hb_body *b, const struct hb_step_op *s
  */
 static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *s)
 {
-    return s->spread > 0 && b->spread_wait && b->lo->spec->share >= HB_SHARE_TIGHT &&
-           b->y->together > 1 && b->y->values[s->in[0]].producer >= 0 && !hb_spread_is_down(b, s);
+    return s->spread > 0 && b->lo->spec->share >= HB_SHARE_TIGHT && b->y->together > 1 &&
+           b->y->values[s->in[0]].producer >= 0 && !hb_spread_is_down(b, s);
 }
 
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums

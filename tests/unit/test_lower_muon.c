@@ -127,7 +127,7 @@ static void leaves_go_together_beside_gathers(void **state)
 static void gathers_fill_the_device(void **state)
 {
     (void)state;
-    struct low part = MUON(CUDA, "hardware.hbm=200MiB"), all = MUON(CUDA, "hardware.hbm=80GiB");
+    struct low part = MUON(CUDA, "hardware.hbm=160MiB"), all = MUON(CUDA, "hardware.hbm=80GiB");
     assert_int_equal(count_ops(&all, "gather iterate of block.w_up"), 3 * 5);
     assert_true(lives_at(&all, "w_up, muon iterate, gathered", "square of block.w_gate"));
     assert_int_equal(count_ops(&part, "gather iterate of block.w_up"), 0);
