@@ -139,11 +139,8 @@ static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *ou
 /* A pass over a tensor in its place, which XLA has inside of who reads it: no value of its own. */
 static bool is_pass(const struct maker *m, const struct hb_op *op, uint32_t root)
 {
-    bool reads = false;
-    for (uint32_t i = 0; i < op->read_count; i++)
-        reads = reads || m->root[refs_of(m, op)[i]] == root;
     bool pass = op->kind == HB_OP_ELEMENTWISE || op->kind == HB_OP_REDUCE;
-    return pass && reads && m->value[root] != HB_NONE && !m->p->bufs[root].argument &&
+    return pass && m->value[root] != HB_NONE && !m->p->bufs[root].argument &&
            op->phase == HB_PHASE_LOSS;
 }
 

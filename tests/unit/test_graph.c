@@ -231,7 +231,27 @@ static void starts_soon_and_waits_late(void **state)
     unit_end(&u);
 }
 
-/* The same in a loop behind other ops; and what only runs after it waits for it as well. */
+/* What starts behind another start, by its result or just after it, comes in its own turn: starts
+ * are looked for where an op runs, not where one was brought forward. */
+static void starts_behind_starts_take_their_turn(void **state)
+{
+    (void)state;
+    open_graph();
+    uint32_t a = op(HB_NONE, HB_NONE, 1), x = op(a, HB_NONE, 1), first = op(a, HB_NONE, 1);
+    uint32_t second = op(first, HB_NONE, 1), third = hb_graph_add_op(&g);
+    hb_graph_add_ref(&g, HB_GRAPH_AFTER, first);
+    hb_graph_add_value(&g, 1);
+    uint32_t y = op(x, HB_NONE, 1), both = op(second, third, 1), end = op(y, both, 1);
+    g.ops[first].soon = g.ops[second].soon = g.ops[third].soon = true;
+    close_graph(end);
+    uint32_t row[] = {a, x, y, first, second, third, both, end};
+    hb_graph_order_async(u.env.arena, &g, 0, row);
+    const uint32_t wanted[] = {a, first, x, y, second, third, both, end};
+    assert_memory_equal(row, wanted, sizeof wanted);
+    unit_end(&u);
+}
+
+/* Both in a loop behind other ops; and what only runs after it waits for it as well. */
 static void loops_start_soon_as_well(void **state)
 {
     (void)state;
@@ -336,6 +356,7 @@ int main(void)
         cmocka_unit_test(heirs_count_once),
         cmocka_unit_test(one_of_many_leaves_its_place),
         cmocka_unit_test(starts_soon_and_waits_late),
+        cmocka_unit_test(starts_behind_starts_take_their_turn),
         cmocka_unit_test(loops_start_soon_as_well),
         cmocka_unit_test(a_loop_makes_what_it_is_given),
         cmocka_unit_test(a_program_becomes_a_graph),
