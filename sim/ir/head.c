@@ -218,9 +218,8 @@ static bool is_short_ring_late(const struct hb_lower *lo)
 static bool sorts_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    return lo->habits->rings && hb_offloads(lo) && lo->local.batch == 1 &&
-           lo->spec->stack.form == HB_FORM_SCAN && lo->spec->batch.accumulate == 1 &&
-           m->experts > 0 && hb_layer_sorts_rows(m);
+    return lo->habits->rings && hb_offloads(lo) && lo->local.batch == 1 && m->experts > 0 &&
+           hb_layer_sorts_rows(m);
 }
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
@@ -295,18 +294,17 @@ bool hb_head_post_order(const struct hb_lower *lo)
  * of one sequence both logits stand in their backward pass (qwen3-4b over 8, 16 and 32, 12 and 36
  * layers, 4,096 and 8,192 tokens, 32,000 and 151,936 words: f32[4096,151936] and bf16 of it; not on
  * v5p and v6e, of two sequences, with the optimizer on the host or one-hot labels). */
-static bool is_tied_ring_last(const struct hb_lower *lo)
+static bool is_ring_behind(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     return lo->chip->ring_room_early && s->model.tied_embeddings && hb_head_ring(lo) &&
-           lo->local.batch == 1 && s->batch.accumulate == 1 && s->loss.chunks == 1 &&
-           !s->loss.onehot && !lo->maxtext && !hb_copies_queued(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) == 1;
+           lo->local.batch == 1 && s->batch.accumulate == 1 && !s->loss.onehot &&
+           !hb_copies_queued(lo);
 }
 
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
-    return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_tied_ring_last(lo) ||
+    return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind(lo) ||
            hb_head_post_order(lo);
 }
 
@@ -355,7 +353,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (keeps_and_fetches(lo) || is_tied_ring_last(lo))
+    if (keeps_and_fetches(lo) || is_ring_behind(lo))
         return true;
     if (is_tied_early(lo))
         return false;

@@ -367,7 +367,7 @@ static int64_t find_loss(const struct hb_lower *lo)
 static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
-    bool rings = lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo);
+    bool rings = hb_head_ring(lo);
     if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1 ||
         lo->local.batch_ways != hb_fsdp_ways(lo, false) || lo->local.resid_seq < lo->local.seq)
         return false;
@@ -418,10 +418,8 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
 
 bool hb_sequence_tensor_known(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
-    return lo->fsdp_mode == HB_WEIGHT_RING && hb_head_ring(lo) && is_plain_over_fsdp(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
-           s->loss.chunks == 1;
+    return hb_head_ring(lo) && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) > 1 &&
+           lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
 }
 
 bool hb_sequence_post_tensor(const struct hb_lower *lo)
