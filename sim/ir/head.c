@@ -39,8 +39,7 @@ bool hb_head_split(const struct hb_lower *lo)
 bool hb_head_grad_staged(const struct hb_lower *lo)
 {
     int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
-    return hb_head_split(lo) && lo->habits->rings && stages > 1 &&
-           stages % hb_fsdp_ways(lo, false) == 0;
+    return hb_head_split(lo) && stages > 1 && stages % hb_fsdp_ways(lo, false) == 0;
 }
 
 /* When the head's gradient is made after the layers' backward pass, so that the logits (or their
@@ -222,6 +221,11 @@ static bool sorts_and_fetches(const struct hb_lower *lo)
            hb_layer_sorts_rows(m);
 }
 
+static bool is_label_alone(const struct hb_lower *lo)
+{
+    return sorts_and_fetches(lo) && lo->gather_form == HB_GATHER_LATE;
+}
+
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
  * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
@@ -238,7 +242,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
     if (!hb_offloads(lo) || hb_sequence_gathers_known(lo) || hb_sequence_tensor_known(lo))
         return false;
     if (sorts_and_fetches(lo))
-        return lo->gather_form != HB_GATHER_LATE;
+        return !is_label_alone(lo);
     if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE)
         return r->save != 0;
     return lo->habits->rings && lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
@@ -271,7 +275,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
         return true;
-    if (hb_head_own_rule(lo) && hb_fsdp_ways(lo, false) != 2 && is_own_rule_late(lo))
+    if (hb_head_own_rule(lo) && is_own_rule_late(lo))
         return true;
     if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
         return false;
@@ -310,8 +314,7 @@ bool hb_head_both_wait(const struct hb_lower *lo)
 
 bool hb_head_label_waits(const struct hb_lower *lo)
 {
-    return is_sequence(lo, HB_SEQUENCE_DEPTH) ||
-           (sorts_and_fetches(lo) && lo->gather_form == HB_GATHER_LATE);
+    return is_sequence(lo, HB_SEQUENCE_DEPTH) || is_label_alone(lo);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
@@ -375,7 +378,7 @@ static bool is_started_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_ways(lo, HB_AX_SEQUENCE) == 1 && !lo->spec->model.tied_embeddings;
+           !lo->spec->model.tied_embeddings;
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;
@@ -400,8 +403,7 @@ bool hb_head_sum_beside(const struct hb_lower *lo)
 bool hb_head_logits_again(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && hb_head_waits(lo) &&
-           !lo->spec->model.tied_embeddings && lo->spec->batch.accumulate == 1 &&
-           lo->spec->stack.form == HB_FORM_SCAN && waiting_bytes(lo) >= lo->hbm_bytes;
+           !lo->spec->model.tied_embeddings && waiting_bytes(lo) >= lo->hbm_bytes;
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
@@ -412,9 +414,7 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
     return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) &&
-           lo->spec->loss.chunks == 1 &&
-           (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1 ||
-            lo->spec->optimizer.name == HB_OPT_MUON);
+           lo->spec->loss.chunks == 1 && (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
 }
 
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated

@@ -603,7 +603,7 @@ void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
  * 923 of 1000, the gradient at 794 and its sum at 796). */
 static bool is_label_behind(const struct hb_lower *lo)
 {
-    return lo->habits->rings && hb_offloads(lo) && !lo->spec->loss.onehot;
+    return lo->habits->rings && hb_offloads(lo);
 }
 
 /* In post-order late gathers make the product before the layers' updates and sum it after them

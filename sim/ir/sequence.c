@@ -36,7 +36,7 @@ bool hb_sequence_known(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     return hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
-           s->loss.chunks == 1 && !s->loss.onehot && is_plain_over_fsdp(lo);
+           !s->loss.onehot && is_plain_over_fsdp(lo);
 }
 
 /* Widths of a layer's backward pass: eight of d_ff a token in bf16 with two whole weights of the
@@ -65,7 +65,7 @@ int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
 static bool is_depth_post(const struct hb_lower *lo)
 {
     enum hb_optimizer name = lo->spec->optimizer.name;
-    return name == HB_OPT_MUON || name == HB_OPT_ADAFACTOR || lo->spec->precision.master ||
+    return name == HB_OPT_MUON || lo->spec->precision.master ||
            lo->spec->precision.params == lo->compute || lo->spec->loss.dot != HB_DT_F32;
 }
 
@@ -419,7 +419,7 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
 bool hb_sequence_tensor_known(const struct hb_lower *lo)
 {
     return hb_head_ring(lo) && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) > 1 &&
-           lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
+           lo->local.batch == 1;
 }
 
 bool hb_sequence_post_tensor(const struct hb_lower *lo)

@@ -11,13 +11,18 @@ static bool needs_cast(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->matrix && lo->spec->precision.params != lo->compute;
 }
 
+static enum hb_tiling tiling_of(const struct hb_lower *lo, bool rows)
+{
+    enum hb_tiling tiling = lo->habits->tiling;
+    return rows && tiling == HB_TILE_COMPACT ? HB_TILE_MINOR : tiling;
+}
+
 /* How stacks of gradients lie, and sums of them (experts whose rows are sorted: e_down's alone in
  * the order that its kernel writes, f32[48,128,768,64] in 2304 MiB of qwen3-30b over 32 of v5p, and
  * accumulated f32[16,64,1024,32] twice). */
 enum hb_tiling hb_weight_grad_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool rows = l->row_major && lo->habits->tiling == HB_TILE_COMPACT;
-    return rows ? HB_TILE_MINOR : lo->habits->tiling;
+    return tiling_of(lo, l->row_major);
 }
 
 /* How copies of them lie: between padded gathers alike, else with what is gathered outermost
@@ -25,8 +30,7 @@ enum hb_tiling hb_weight_grad_tiling(const struct hb_lower *lo, const struct hb_
  * bf16[12,128,768,64] in 144). */
 static enum hb_tiling copy_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool padded = lo->gather_form == HB_GATHER_PADDED;
-    return padded ? hb_weight_grad_tiling(lo, l) : lo->habits->tiling;
+    return tiling_of(lo, l->row_major && lo->gather_form == HB_GATHER_PADDED);
 }
 
 /* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
