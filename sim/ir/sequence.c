@@ -362,8 +362,9 @@ static int64_t find_loss(const struct hb_lower *lo)
  * sequence depth-first has the ring of the head's gradient at the loss, which post-order has after
  * it, beside the f32 logits (24 layers of 4,096, 128,256 words, GiB: over 16 and 4, 2,048 tokens
  * 2.66 2.45 2.41, over 32 and 2 4,096 tokens and contexts 5.18 4.96 4.84; with 32,000 words, over
- * 16 and 2, 8 layers and 8,192 tokens 2.73 2.61 2.98; over 8 and 2, contexts: 12.00 10.60 10.60).
- */
+ * 16 and 2, 8 layers and 8,192 tokens 2.73 2.61 2.98; over 8 and 2, contexts: 12.00 10.60 10.60);
+ * where layers fetch from the host it is behind them in either (8 layers over 16 and 2, layer
+ * inputs there: bf16[1,8192,16000] in their backward pass, dfs 2.79 of 2.95, 2.79, 2.99). */
 static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
