@@ -105,16 +105,25 @@ static struct stacks find_stacks(const struct hb_lower *lo)
     return s;
 }
 
-/* Of a ring's accumulators: they, and what is on its way, twice as much. */
+static int64_t head_bytes(const struct hb_lower *lo)
+{
+    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
+    return hb_shape_plain_bytes(&s); /* gathered */
+}
+
+/* What the ring of its gradient accumulates in, in either direction. */
+static int64_t ring_bytes(const struct hb_lower *lo)
+{
+    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
+    return hb_mul_sat(2, hb_shape_plain_bytes(&s));
+}
+
+/* Of these: they, and what is on its way, twice as much. */
 enum { RING_PARTS = 3 };
 
 static enum hb_sequence find_rings(const struct hb_lower *lo)
 {
-    struct hb_leaf *l = &lo->leaves[lo->head];
-    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
-    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
-    int64_t sums = hb_mul_sat(2, hb_shape_plain_bytes(&part));
-    int64_t head = hb_shape_plain_bytes(&gathered);
+    int64_t sums = ring_bytes(lo), head = head_bytes(lo);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
     int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
@@ -205,12 +214,11 @@ static struct floors find_floors(const struct hb_lower *lo)
 {
     struct stacks s = find_stacks(lo);
     int64_t d = lo->spec->model.d_model;
-    struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
     int64_t hidden = keeps_inputs(lo) ? lo->spec->model.blocks[0].mlp.d_ff : 0;
     int64_t width = hb_add_sat(2 * d, lo->local.batch == 1 ? 2 * hidden : hidden);
     struct floors f = {.post = hb_add_sat(s.forward, hb_mul_sat(2 * width, lo->local.tokens))};
     f.depth = hb_add_sat(f.post, keeps_inputs(lo) ? hb_mul_sat(3, mlp_weight_bytes(lo)) : 0);
-    f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, hb_shape_plain_bytes(&head)));
+    f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, head_bytes(lo)));
     return f;
 }
 
@@ -303,9 +311,7 @@ static bool is_head_behind(const struct hb_lower *lo)
  * update for depth-first to end a product in. */
 static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
 {
-    struct hb_leaf *l = &lo->leaves[lo->head];
-    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
-    int64_t head = hb_shape_plain_bytes(&gathered), whole = hb_mul_sat(2, head);
+    int64_t head = head_bytes(lo), whole = hb_mul_sat(2, head);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
     struct stacks s = find_stacks(lo);
@@ -346,13 +352,9 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
 /* Both logits, the gathered head and its gradient's ring, beside the stacks. */
 static int64_t find_loss(const struct hb_lower *lo)
 {
-    struct hb_leaf *l = &lo->leaves[lo->head];
-    struct hb_shape part = hb_leaf_layer_shape(l, HB_DT_F32, false);
-    struct hb_shape gathered = hb_leaf_layer_shape(l, lo->compute, true);
-    int64_t sums = hb_mul_sat(2, hb_shape_plain_bytes(&part));
     int64_t logits = hb_logit_bytes(lo, 4);
-    int64_t loss = hb_add_sat(hb_add_sat(logits, logits / 2), hb_shape_plain_bytes(&gathered));
-    loss = hb_add_sat(loss, hb_mul_sat(RING_PARTS, sums));
+    int64_t loss = hb_add_sat(hb_add_sat(logits, logits / 2), head_bytes(lo));
+    loss = hb_add_sat(loss, hb_mul_sat(RING_PARTS, ring_bytes(lo)));
     return hb_add_sat(loss, find_stacks(lo).kept);
 }
 
