@@ -566,10 +566,10 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.w = hb_loss_use_head(lo, false);
     bool first = make_grad_first(lo, ends, &c), between = sends_between(lo);
     if (between)
-        hb_turn_sent(lo, HB_TURN_IN_LOSS, between);
+        hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
     if (!between)
-        hb_turn_sent(lo, HB_TURN_IN_LOSS, between);
+        hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
     hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
     if (!first)
         finish_loss(lo, ends, &c);

@@ -94,6 +94,12 @@ static bool is_cast_once(const struct hb_lower *lo, const struct hb_leaf *l)
     return lo->spec->batch.accumulate > 1 && lo->habits->casts_hoisted && needs_cast(lo, l);
 }
 
+static void cast_stack(struct hb_lower *lo, struct hb_leaf *l, uint32_t from)
+{
+    l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), from, l->cast);
+}
+
 static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
 {
     bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
@@ -106,8 +112,7 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
                  (l->row_major || is_shard_minor(lo, l));
     if (l->transposed != HB_NONE || (l->end ? !is_cast_once(lo, l) : !(wanted || moved)))
         return;
-    l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->arg, l->cast);
+    cast_stack(lo, l, l->arg);
 }
 
 /* Of stacks that lie turned outside of the loop over microbatches, each trip casts the copy (8B of
@@ -119,9 +124,7 @@ void hb_weight_cast_turned(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         if (l->transposed == HB_NONE || l->cast != HB_NONE || !needs_cast(lo, l))
             continue;
-        l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), l->transposed,
-                       l->cast);
+        cast_stack(lo, l, l->transposed);
         l->transposed = l->cast;
     }
 }

@@ -53,6 +53,16 @@ static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *
     }
 }
 
+static void run_and_compare(struct hb_arena *arena, const struct hb_spec *spec, const char *text,
+                            struct hb_memory *out, struct ranks_compared *sums)
+{
+    struct hb_diag diag;
+    struct hb_program p;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_step_run(arena, &diag, spec, &p, out));
+    peaks_are_of_programs(arena, spec, out, text, sums);
+}
+
 static void no_run_is_below_its_floor(void **state)
 {
     (void)state;
@@ -67,16 +77,12 @@ static void no_run_is_below_its_floor(void **state)
     for (int drawn = 0; compared < wanted; drawn++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
         struct hb_spec spec;
-        struct hb_diag diag;
-        struct hb_program p;
         struct hb_memory m;
         const char *text;
         if (drawn > 20 * wanted)
             fail_msg("only %d of %d configurations are admitted", compared, drawn);
         if (torch_draw(arena, &rng, &spec, &text)) {
-            hb_diag_init(&diag, arena);
-            assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
-            peaks_are_of_programs(arena, &spec, &m, text, &sums);
+            run_and_compare(arena, &spec, text, &m, &sums);
             int64_t floor = hb_floor_bytes(arena, &spec, INT64_MAX - 1);
             if (floor > m.peak_bytes || floor <= 0)
                 fail_msg("floor %lld, peak %lld of\n%s", (long long)floor, (long long)m.peak_bytes,
@@ -138,16 +144,12 @@ static void ranks_added_up_are_those_that_run(void **state)
     for (uint64_t drawn = 0; compared < wanted; drawn++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
         struct hb_spec spec;
-        struct hb_diag diag;
-        struct hb_program p;
         struct hb_memory m;
         const char *text;
         if (drawn > 20 * wanted)
             fail_msg("only %d of %d configurations are admitted", (int)compared, (int)drawn);
         if (draw_even_pipe(arena, &rng, &spec, &text)) {
-            hb_diag_init(&diag, arena);
-            assert_true(hb_step_run(arena, &diag, &spec, &p, &m));
-            peaks_are_of_programs(arena, &spec, &m, text, &sums);
+            run_and_compare(arena, &spec, text, &m, &sums);
             compared++;
         }
         hb_arena_rewind(arena, mark);
