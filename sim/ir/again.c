@@ -162,6 +162,11 @@ static bool is_asynchronous(const struct item *x)
     return x->op.kind == HB_OP_DONE || x->op.stream != HB_STREAM_COMPUTE;
 }
 
+static bool is_fetch(const struct item *x)
+{
+    return x->op.kind == HB_OP_HOST_COPY && x->op.stream == HB_STREAM_H2D;
+}
+
 static void find_plain(struct again *a)
 {
     for (uint32_t i = 0; i < a->p->buf_count; i++) {
@@ -177,7 +182,8 @@ static void find_plain(struct again *a)
         for (uint32_t r = 0; r < ref_count(x); r++) {
             struct value *v = &a->values[a->root[x->refs[r]]];
             bool makes = r >= x->op.read_count;
-            if (x->op.loop != v->home || is_asynchronous(x) || makes != (v->maker == i))
+            if (x->op.loop != v->home || (is_asynchronous(x) && !is_fetch(x)) ||
+                makes != (v->maker == i))
                 v->plain = false;
         }
     }
@@ -341,8 +347,9 @@ static int64_t made_by(const struct again *a, const struct item *x)
 /* Whether it may be made again now, or later in the walk. */
 static bool may_repeat(const struct walk *w, const struct item *x)
 {
-    if (x->gone || x->tired || x->op.write_count == 0 || !repeatable[x->op.kind] ||
-        is_asynchronous(x) || (w->a->tpu && made_by(w->a, x) < LEAST_BYTES))
+    bool fetch = w->defers && is_fetch(x);
+    if (x->gone || x->tired || x->op.write_count == 0 || (!repeatable[x->op.kind] && !fetch) ||
+        (is_asynchronous(x) && !fetch) || (w->a->tpu && made_by(w->a, x) < LEAST_BYTES))
         return false;
     for (uint32_t r = 0; r < ref_count(x); r++) {
         const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
@@ -574,11 +581,25 @@ static void defer_copies(struct walk *w)
     }
 }
 
+/* One after another, until what is at hand fits. */
+static void defer_fetches(struct walk *w)
+{
+    for (uint32_t i = w->waiting_count; i-- > 0 && w->now + inside_of(w) > w->limit;) {
+        const struct item *x = &w->a->items[w->waiting[i]];
+        bool moves;
+        freed_by(w, x, &moves);
+        if (is_fetch(x) && !x->moved && moves && may_repeat(w, x) && waits(w, x) &&
+            !is_at_hand(w, x))
+            repeat_op(w, w->waiting[i]);
+    }
+}
+
 static void relieve_unit(struct walk *w)
 {
     struct again *a = w->a;
     uint32_t best;
     if (w->defers) {
+        defer_fetches(w);
         defer_copies(w);
         return;
     }

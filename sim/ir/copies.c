@@ -1,12 +1,24 @@
-/* Which of the optimizer's states are on the device when: see copies.h. XLA:TPU's latency-hiding
- * scheduler goes through the step from its end, keeps five copies between host and device on their
- * way at a time, and puts a long product or loop over each five. What is before that follows from
- * the sequence that the memory scheduler chose (sequence.h): a list begins with what has no
- * operands, all copies from the host; depth-first and post-order have each leaf's beside its
- * update. Read in the schedules of the records named below. */
+/* XLA's latency-hiding scheduler on what the optimizer does with states on the host: see copies.h.
+ *
+ * The step's end, as the memory scheduler left it, is a row of ops:
+ *
+ *   ... the loss, the layers' backward pass, the gradients' norm,
+ *   fetch m, m is there, fetch v, v is there, update w, send m, m is gone, send v, v is gone, ...
+ *
+ * It is gone through from behind, with a clock that runs backwards. Of the ops whose users all have
+ * their place, next is (latency_hiding_scheduler.cc, ReadySetLt, without its aggressive rules):
+ *
+ *   the end of a copy, while less than five are under way;
+ *   else what waits least: a copy's start, until the copy's time is over, for what it moves;
+ *   else a start that lets another copy's end be placed; an op that a copy's end stands before;
+ *   and of equals the last in the row.
+ *
+ * So what is on its way over the layers' pass are the states of the weights that are updated first,
+ * the largest mostly: their copies back were the last to be started. (mistral-24b on v5p, four
+ * microbatches: of 5886 pairs of copies and updates 5879 stand as in the compiler's schedule;
+ * 70B on 256: 99 of 100.) */
 #include "sim/ir/copies.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -15,144 +27,532 @@
 #include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
 
+static const double LONG = 1e18; /* over any copy: the layers' way */
+
+enum {
+    MOMENT = 2,  /* of a leaf's states the first one's */
+    AT_ONCE = 5, /* copies between host and device under way */
+    SLOWER = 4   /* a byte's way to the host is so many times as long as an all-reduce's */
+};
+
 bool hb_copies_queued(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     return lo->habits->rings && o->offload == HB_PLACE_PINNED_HOST && o->name != HB_OPT_MUON;
 }
 
-bool hb_copies_first(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
-    if (hb_sequence_known(lo))
-        return hb_sequence_find(lo) == HB_SEQUENCE_LIST;
-    if (s->batch.accumulate > 1)
-        return false;
-    if (s->model.blocks[0].moe.experts > 0)
-        return !s->optimizer.clip;
-    if (hb_alone(lo))
-        return true;
-    /* 1B over fsdp 4 and tensor 2, tied, of 2048 tokens: 5760 5258 6221, over tensor 8 in
-     * chunks 10981 10367 10438; rnd/054 in chunks not. */
-    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
-    if (tensor && s->model.tied_embeddings)
-        return true;
-    if (ring || lo->gather_form != HB_GATHER_PLAIN)
-        return false;
-    /* 1B over tensor 8: 11378 12003 and depth-first 10907, with clip 11092 12003 11911. */
-    if (tensor)
-        return s->loss.chunks == 1 && hb_fsdp_ways(lo, false) == 1;
-    return true;
-}
+/* --- the row --- */
 
-/* Over the layers' backward pass four; three more over the head's product before it where a leaf
- * has three (1B over 8 of bf16 with a master copy: twelve; 8B,f16t4,opthost,master: nine). Before
- * an accumulation loop as many as fly at a time, of the largest (accum/1B,dp8,a4 with opt_host: six
- * of f32[16,8192,2048]; 70B, v5p, data 8 and fsdp 32, four microbatches: six of
- * f32[80,28672,256]). */
-uint32_t hb_copies_early(const struct hb_lower *lo)
-{
-    enum { LEAVES = 4, MANY_STATES = 3 };
-    const struct hb_spec *s = lo->spec;
-    bool many = s->optimizer.moment_count + s->precision.master >= MANY_STATES;
-    if (many)
-        return HB_COPIES_AT_ONCE + HB_COPIES_OVER_LOSS;
-    return s->batch.accumulate > 1 ? HB_COPIES_AT_ONCE : LEAVES;
-}
+/* Of a weight among the program's arguments: by name, the head's last. */
+enum rank { TABLE, NORM, VECTORS, DOWN, GATE, KEYS, OUT, QUERIES, ROUTER, UP, VALUES, HEAD };
 
-/* A leaf's part in the order of updates. */
-enum part { PART_TABLE, PART_HEAD, PART_GATE, PART_MLP, PART_OUT, PART_QUERIES, PART_KEYS, PARTS };
-
-static enum part find_part(const struct hb_lower *lo, uint32_t i)
+static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
 {
     static const struct {
         const char *name;
-        enum part part;
-    } parts[] = {{"wv", PART_KEYS},     {"wk", PART_KEYS},     {"wq", PART_QUERIES},
-                 {"w_gate", PART_GATE}, {"e_gate", PART_GATE}, {"e_up", PART_MLP},
-                 {"e_down", PART_MLP}};
+        enum rank rank;
+    } names[] = {{"w_down", DOWN}, {"e_down", DOWN}, {"w_gate", GATE}, {"e_gate", GATE},
+                 {"wk", KEYS},     {"wo", OUT},      {"wq", QUERIES},  {"w_up", UP},
+                 {"e_up", UP},     {"wv", VALUES}};
     const struct hb_leaf *l = &lo->leaves[i];
     const char *name = strrchr(l->name, '.');
     if (i == lo->embed || i == lo->head)
-        return i == lo->embed ? PART_TABLE : PART_HEAD;
-    if (!l->matrix || !name)
-        return PARTS;
-    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
-        if (hb_str_same(name + 1, parts[k].name))
-            return parts[k].part;
-    return l->held ? PART_MLP : PART_OUT;
+        return i == lo->embed ? TABLE : HEAD;
+    if (i == lo->norm || !l->matrix || !name)
+        return i == lo->norm ? NORM : VECTORS;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (hb_str_same(name + 1, names[k].name))
+            return names[k].rank;
+    return ROUTER;
 }
 
-/* In a list small leaves first; else those whose gradients are there first: the table's, or the
- * head's where all wait for a norm. */
-static const enum part *find_parts(const struct hb_lower *lo)
-{
-    static const enum part clip[] = {PART_HEAD, PART_GATE, PART_KEYS, PART_QUERIES,
-                                     PART_OUT,  PART_MLP,  PART_TABLE};
-    static const enum part plain[] = {PART_TABLE, PART_MLP,     PART_GATE, PART_HEAD,
-                                      PART_OUT,   PART_QUERIES, PART_KEYS};
-    static const enum part largest[] = {PART_MLP,     PART_GATE, PART_HEAD, PART_OUT,
-                                        PART_QUERIES, PART_KEYS, PART_TABLE};
-    if (lo->spec->optimizer.clip)
-        return clip;
-    return lo->spec->batch.accumulate > 1 ? largest : plain;
-}
+enum node_kind { PLACE, FETCH, FETCHED, UPDATE, SEND, SENT };
 
-/* An order that grows: a weight's leaves of all runs of layers stand together. */
-struct growing {
-    const struct hb_lower *lo;
-    uint32_t *order;
-    bool *listed;
-    uint32_t count;
+/* An op of the row. */
+struct node {
+    enum node_kind kind;
+    enum hb_copies_kind event; /* of a place */
+    uint32_t leaf, mate;
+    int state;
+    uint32_t before[2 * HB_LEAF_STATES + 1]; /* ops that it reads */
+    uint32_t before_count;
+    uint32_t users; /* without a place so far */
+    double cost;    /* in bytes over the host's link */
+    double ready;   /* on the clock */
 };
 
-static void list_weight(struct growing *g, uint32_t leaf)
+/* What one update is of. */
+struct weight {
+    uint32_t leaf; /* its first */
+    uint32_t mate; /* another's, of the same shape, in the same update; HB_NONE */
+    uint32_t fetched[2][HB_LEAF_STATES]; /* nodes */
+    uint32_t update;
+};
+
+struct row {
+    struct hb_lower *lo;
+    struct node *nodes;
+    uint32_t count;
+    struct weight *weights; /* in the order of their updates */
+    uint32_t weight_count;
+    enum hb_sequence sequence;
+    bool loop;       /* over microbatches */
+    bool waits;      /* updates wait for the gradients' norm */
+    uint32_t layers; /* nodes */
+    uint32_t table, head, norm;
+    uint32_t head_first; /* leaf; HB_NONE: not before the layers */
+};
+
+static uint32_t add_node(struct row *r, struct node n)
 {
-    const struct hb_leaf *leaves = g->lo->leaves;
-    for (uint32_t i = 0; i < g->lo->leaf_count; i++) {
-        if (!hb_leaf_is_same(&leaves[i], &leaves[leaf]))
+    r->nodes[r->count] = n;
+    return r->count++;
+}
+
+static void add_before(struct row *r, uint32_t node, uint32_t before)
+{
+    struct node *n = &r->nodes[node];
+    n->before[n->before_count++] = before;
+    r->nodes[before].users++;
+}
+
+/* What the memory scheduler took: of 34 dumped modules depth-first 20, a list 11, post-order 3;
+ * with experts and without tensor parallelism a list 7 of 8. */
+static enum hb_sequence find_sequence(const struct hb_lower *lo)
+{
+    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
+    if (hb_sequence_known(lo))
+        return hb_sequence_find(lo);
+    if (hb_ways(lo, HB_AX_TENSOR) > 1 && hb_sequence_post_tensor(lo))
+        return HB_SEQUENCE_POST;
+    bool list = hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1);
+    return list ? HB_SEQUENCE_LIST : HB_SEQUENCE_DEPTH;
+}
+
+static bool is_last_after_loop(enum rank k)
+{
+    return k == HEAD || k == ROUTER || k == DOWN || k == VECTORS || k == NORM || k == TABLE;
+}
+
+/* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's gradient comes
+ * before its update, in a ring of its own. */
+static bool sums_late(const struct row *r)
+{
+    const struct hb_lower *lo = r->lo;
+    bool alone =
+        hb_fsdp_ways(lo, false) == lo->local.batch_ways && lo->local.vocab == lo->spec->model.vocab;
+    return lo->fsdp_mode == HB_WEIGHT_RING && alone && !r->loop && !r->waits;
+}
+
+/* A list has small weights first. Depth-first those with most bytes come first; where all wait for
+ * the norm they are alike above, and come as their names do, the last first: behind a loop over
+ * microbatches those that are there as one update of two first. */
+static bool is_updated_before(const struct row *r, uint32_t a, uint32_t b)
+{
+    const struct hb_leaf *x = &r->lo->leaves[a], *y = &r->lo->leaves[b];
+    enum rank m = rank_of(r->lo, a), n = rank_of(r->lo, b);
+    if (r->sequence == HB_SEQUENCE_POST)
+        return m < n;
+    if (r->sequence == HB_SEQUENCE_LIST)
+        return x->all_bytes != y->all_bytes ? x->all_bytes < y->all_bytes : m < n;
+    if (r->waits && r->loop && (is_last_after_loop(m) || is_last_after_loop(n)))
+        return is_last_after_loop(m) && is_last_after_loop(n) ? m > n : is_last_after_loop(n);
+    if ((r->waits && !r->loop) || sums_late(r))
+        return m > n;
+    if ((m == HEAD) != (n == HEAD) && !r->loop)
+        return m == HEAD;
+    return x->all_bytes != y->all_bytes ? x->all_bytes > y->all_bytes : m < n;
+}
+
+static bool is_on_host(const struct hb_lower *lo, const struct hb_leaf *l, int state)
+{
+    const uint32_t bufs[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
+    uint32_t b = bufs[state];
+    return b != HB_NONE && lo->p->bufs[b].space == HB_SPACE_HOST;
+}
+
+static void list_weights(struct row *r)
+{
+    struct hb_lower *lo = r->lo;
+    r->weights = hb_arena_raw(lo->arena, lo->leaf_count, sizeof *r->weights);
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < i && !known; k++)
+            known = hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]);
+        if (known)
             continue;
-        g->listed[i] = true;
-        g->order[g->count++] = i;
+        uint32_t at = r->weight_count++;
+        for (; at > 0 && is_updated_before(r, i, r->weights[at - 1].leaf); at--)
+            r->weights[at] = r->weights[at - 1];
+        r->weights[at] = (struct weight){.leaf = i, .mate = HB_NONE};
+        for (int k = 0; k < HB_LEAF_STATES; k++)
+            r->weights[at].fetched[0][k] = r->weights[at].fetched[1][k] = HB_NONE;
     }
 }
 
-static void list_part(struct growing *g, enum part part)
+static bool is_mate(const struct hb_lower *lo, uint32_t a, uint32_t b)
 {
-    for (uint32_t i = g->lo->leaf_count; i-- > 0;)
-        if (find_part(g->lo, i) == part && !g->listed[i])
-            list_weight(g, i);
+    enum rank x = rank_of(lo, a), y = rank_of(lo, b);
+    bool mlp = (x == GATE && y == UP) || (x == UP && y == GATE);
+    bool keys = (x == KEYS && y == VALUES) || (x == VALUES && y == KEYS);
+    return (mlp || keys) && lo->leaves[a].all_bytes == lo->leaves[b].all_bytes;
 }
 
-static void list_smallest(struct growing *g)
+/* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once
+ * (six steps on it with accumulation, each wg with wu, wv with wk; five on v5e and v5p: none; v6e
+ * without accumulation: none). */
+static void join_mates(struct row *r)
 {
-    uint32_t least = HB_NONE;
-    for (uint32_t i = 0; i < g->lo->leaf_count; i++)
-        if (!g->listed[i] &&
-            (least == HB_NONE || g->lo->leaves[i].all_bytes < g->lo->leaves[least].all_bytes))
-            least = i;
-    list_weight(g, least);
+    if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
+        return;
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        for (uint32_t k = i + 1; k < r->weight_count; k++) {
+            if (!is_mate(r->lo, r->weights[i].leaf, r->weights[k].leaf))
+                continue;
+            r->weights[i].mate = r->weights[k].leaf;
+            r->weight_count--;
+            memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
+            break;
+        }
 }
 
-uint32_t *hb_copies_order(struct hb_lower *lo)
+static uint32_t add_place(struct row *r, enum hb_copies_kind event, double cost)
 {
-    struct growing g = {.lo = lo,
-                        .order = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(uint32_t)),
-                        .listed = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof(bool))};
-    const enum part *parts = find_parts(lo);
-    bool first = hb_copies_first(lo);
-    while (first && g.count < lo->leaf_count)
-        list_smallest(&g);
-    for (int k = 0; k <= PARTS; k++)
-        list_part(&g, k < PARTS ? parts[k] : PARTS);
-    return g.order;
+    return add_node(
+        r, (struct node){
+               .kind = PLACE, .event = event, .leaf = HB_NONE, .mate = HB_NONE, .cost = cost});
 }
 
-uint32_t hb_copies_end(const struct hb_lower *lo, const uint32_t *order, uint32_t i)
+static void add_send(struct row *r, uint32_t leaf, int state, uint32_t update)
 {
-    uint32_t end = i + 1;
-    while (end < lo->leaf_count && hb_leaf_is_same(&lo->leaves[order[i]], &lo->leaves[order[end]]))
+    uint32_t send = add_node(r, (struct node){.kind = SEND, .leaf = leaf, .state = state});
+    add_before(r, send, update);
+    uint32_t sent = add_node(r, (struct node){.kind = SENT, .leaf = leaf, .state = state});
+    add_before(r, sent, send);
+}
+
+static uint32_t gradient_of(struct row *r, uint32_t leaf)
+{
+    if (r->waits)
+        return r->norm;
+    if (leaf == r->lo->head || leaf == r->lo->embed)
+        return leaf == r->lo->head ? r->head : r->table;
+    if (!sums_late(r) || !r->lo->leaves[leaf].matrix)
+        return r->layers;
+    double ways = (double)hb_fsdp_ways(r->lo, false);
+    double bytes = (double)r->lo->leaves[leaf].all_bytes * ways / 2;
+    uint32_t sum = add_place(r, HB_COPIES_UPDATE, bytes / SLOWER);
+    add_before(r, sum, r->layers);
+    return sum;
+}
+
+static void fetch_leaf(struct row *r, uint32_t leaf, int state, uint32_t *fetched)
+{
+    if (leaf == HB_NONE || !is_on_host(r->lo, &r->lo->leaves[leaf], state) ||
+        fetched[state] != HB_NONE)
+        return;
+    uint32_t fetch = add_node(r, (struct node){.kind = FETCH, .leaf = leaf, .state = state});
+    fetched[state] = add_node(r, (struct node){.kind = FETCHED, .leaf = leaf, .state = state});
+    add_before(r, fetched[state], fetch);
+}
+
+static void fetch_weight(struct row *r, struct weight *w, int state)
+{
+    fetch_leaf(r, w->leaf, state, w->fetched[0]);
+    fetch_leaf(r, w->mate, state, w->fetched[1]);
+}
+
+/* Weights of one size, from one on. */
+static uint32_t end_of_size(const struct row *r, uint32_t first)
+{
+    const struct hb_leaf *leaves = r->lo->leaves;
+    uint32_t end = first + 1;
+    while (end < r->weight_count &&
+           leaves[r->weights[end].leaf].all_bytes == leaves[r->weights[first].leaf].all_bytes)
         end++;
     return end;
+}
+
+/* A list begins with what needs nothing, the smallest first: copies from the host, and what the
+ * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
+ * room for all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB in all: 96 MiB before it,
+ * 2304 behind; mixtral, 2048: 896 before it). */
+static bool is_early(const struct row *r, uint32_t first, uint32_t end)
+{
+    const struct hb_lower *lo = r->lo;
+    if (r->loop)
+        return end < r->weight_count;
+    return lo->leaves[r->weights[first].leaf].all_bytes <= lo->input_bytes;
+}
+
+static void fetch_early(struct row *r)
+{
+    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        end = end_of_size(r, i);
+        for (int k = 0; k < HB_LEAF_STATES && is_early(r, i, end); k++)
+            for (uint32_t w = i; w < end; w++)
+                fetch_weight(r, &r->weights[w], k);
+    }
+}
+
+static void read_fetched(struct row *r, uint32_t update, const uint32_t *fetched)
+{
+    for (int k = 0; k < HB_LEAF_STATES; k++)
+        if (fetched[k] != HB_NONE)
+            add_before(r, update, fetched[k]);
+}
+
+static void add_update(struct row *r, struct weight *w)
+{
+    uint32_t gradient = gradient_of(r, w->leaf);
+    for (int k = 0; k < HB_LEAF_STATES; k++)
+        fetch_weight(r, w, k);
+    w->update = add_node(r, (struct node){.kind = UPDATE, .leaf = w->leaf, .mate = w->mate});
+    read_fetched(r, w->update, w->fetched[0]);
+    read_fetched(r, w->update, w->fetched[1]);
+    add_before(r, w->update, gradient);
+}
+
+/* How many states of the leaf on the host come before one. */
+static int count_before(const struct hb_lower *lo, uint32_t leaf, int state)
+{
+    int n = 0;
+    for (int k = 0; k < state; k++)
+        n += is_on_host(lo, &lo->leaves[leaf], k);
+    return n;
+}
+
+static void send_leaf(struct row *r, uint32_t leaf, uint32_t update, bool first, bool others)
+{
+    for (int k = 0; leaf != HB_NONE && k < HB_LEAF_STATES; k++)
+        if (is_on_host(r->lo, &r->lo->leaves[leaf], k) &&
+            (count_before(r->lo, leaf, k) == 0 ? first : others))
+            add_send(r, leaf, k, update);
+}
+
+/* The first state alone, the others, or all. */
+static void send_weight(struct row *r, const struct weight *w, bool first, bool others)
+{
+    send_leaf(r, w->leaf, w->update, first, others);
+    send_leaf(r, w->mate, w->update, first, others);
+}
+
+static void add_weight(struct row *r, struct weight *w, bool others)
+{
+    add_update(r, w);
+    send_weight(r, w, true, others);
+}
+
+/* The head's gradient is there before the layers', and its update with it, but in post-order, and
+ * where both are last. */
+static bool is_head_first(const struct row *r)
+{
+    return r->sequence != HB_SEQUENCE_POST && !r->loop && !r->waits &&
+           r->lo->head != r->lo->embed && !hb_head_last(r->lo);
+}
+
+static void add_head(struct row *r)
+{
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        if (r->weights[i].leaf == r->lo->head) {
+            add_update(r, &r->weights[i]);
+            if (r->sequence != HB_SEQUENCE_LIST)
+                send_weight(r, &r->weights[i], true, true);
+            r->head_first = r->lo->head;
+        }
+}
+
+/* What is before the updates. */
+static void add_gradients(struct row *r)
+{
+    struct hb_lower *lo = r->lo;
+    enum hb_copies_kind none = HB_COPIES_UPDATE;
+    uint32_t loss = add_place(r, HB_COPIES_LOSS, 0);
+    r->head = loss;
+    r->head_first = HB_NONE;
+    if (is_head_first(r))
+        add_head(r);
+    r->layers = add_place(r, HB_COPIES_LAYERS, LONG);
+    add_before(r, r->layers, loss);
+    r->table = r->layers;
+    if (!r->loop) {
+        const struct hb_model *m = &lo->spec->model;
+        double bytes = 2 * (double)m->vocab * (double)m->d_model;
+        r->table = add_place(r, none, lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
+        add_before(r, r->table, r->layers);
+    } else {
+        r->head = r->layers;
+    }
+    if (r->waits) {
+        r->norm = add_place(r, none, 0);
+        add_before(r, r->norm, r->table);
+        add_before(r, r->norm, r->head);
+    }
+}
+
+/* In a list those of one size are updated, then sent, the last first; those that come late each in
+ * its turn. */
+static void add_list(struct row *r)
+{
+    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        end = end_of_size(r, i);
+        bool turns = !is_early(r, i, end);
+        for (uint32_t w = i; w < end; w++)
+            fetch_weight(r, &r->weights[w], MOMENT);
+        for (uint32_t w = i; w < end; w++) {
+            if (r->weights[w].leaf != r->head_first)
+                add_update(r, &r->weights[w]);
+            if (turns)
+                send_weight(r, &r->weights[w], true, true);
+        }
+        for (uint32_t w = end; w-- > i && !turns;)
+            send_weight(r, &r->weights[w], true, true);
+    }
+}
+
+/* Depth-first the second states follow behind the last of a size, or where all wait for the norm
+ * at once, in post-order behind all. */
+static void add_others(struct row *r)
+{
+    bool post = r->sequence == HB_SEQUENCE_POST, waits = r->waits;
+    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        end = post ? r->weight_count : waits ? i + 1 : end_of_size(r, i);
+        for (uint32_t w = i; w < end; w++)
+            if (r->weights[w].leaf != r->head_first)
+                add_weight(r, &r->weights[w], false);
+        for (uint32_t w = i; w < end; w++)
+            if (r->weights[w].leaf != r->head_first)
+                send_weight(r, &r->weights[w], false, true);
+    }
+}
+
+/* --- the walk --- */
+
+struct walk {
+    struct row *r;
+    uint32_t *ready;
+    uint32_t ready_count;
+    uint32_t under_way;
+    double now;
+    uint32_t *placed; /* from the last on */
+    uint32_t placed_count;
+};
+
+static bool is_end(const struct node *n)
+{
+    return n->kind == FETCHED || n->kind == SENT;
+}
+
+static bool is_start(const struct node *n)
+{
+    return n->kind == FETCH || n->kind == SEND;
+}
+
+static bool unlocks(const struct row *r, const struct node *n)
+{
+    return n->before_count > 0 && is_end(&r->nodes[n->before[0]]);
+}
+
+static bool is_better(const struct walk *w, bool held_up, uint32_t a, uint32_t b)
+{
+    const struct node *x = &w->r->nodes[a], *y = &w->r->nodes[b];
+    if (is_end(x) != is_end(y))
+        return is_end(x);
+    double p = x->ready > w->now ? x->ready : w->now, q = y->ready > w->now ? y->ready : w->now;
+    if (p < q || q < p)
+        return p < q;
+    if (held_up && is_start(x) != is_start(y))
+        return is_start(x);
+    if (unlocks(w->r, x) != unlocks(w->r, y))
+        return unlocks(w->r, x);
+    return a > b;
+}
+
+static uint32_t take_best(struct walk *w)
+{
+    bool full = w->under_way >= AT_ONCE, held_up = false;
+    for (uint32_t i = 0; i < w->ready_count && full && !held_up; i++)
+        held_up = is_end(&w->r->nodes[w->ready[i]]);
+    uint32_t best = HB_NONE;
+    for (uint32_t i = 0; i < w->ready_count; i++) {
+        if (full && is_end(&w->r->nodes[w->ready[i]]))
+            continue;
+        if (best == HB_NONE || is_better(w, held_up, w->ready[i], w->ready[best]))
+            best = i;
+    }
+    uint32_t node = w->ready[best];
+    w->ready[best] = w->ready[--w->ready_count];
+    return node;
+}
+
+static double way_of(const struct row *r, const struct node *n)
+{
+    return is_start(n) ? (double)r->lo->leaves[n->leaf].all_bytes : 0;
+}
+
+static void place(struct walk *w, uint32_t node)
+{
+    struct node *n = &w->r->nodes[node];
+    w->placed[w->placed_count++] = node;
+    if (n->ready > w->now)
+        w->now = n->ready;
+    w->now += n->cost;
+    w->under_way += is_end(n);
+    w->under_way -= is_start(n);
+    for (uint32_t i = 0; i < n->before_count; i++) {
+        struct node *b = &w->r->nodes[n->before[i]];
+        if (--b->users > 0)
+            continue;
+        b->ready = w->now + way_of(w->r, b);
+        w->ready[w->ready_count++] = n->before[i];
+    }
+}
+
+static void keep_event(struct hb_copies *c, const struct node *n)
+{
+    static const enum hb_copies_kind kinds[] = {
+        [FETCH] = HB_COPIES_FETCH, [UPDATE] = HB_COPIES_UPDATE, [SENT] = HB_COPIES_SEND};
+    struct hb_copies_event e = {.leaf = n->leaf, .state = n->state};
+    if (n->kind == FETCHED || n->kind == SEND)
+        return;
+    if (n->kind == PLACE && n->event == HB_COPIES_UPDATE)
+        return;
+    e.kind = n->kind == PLACE ? n->event : kinds[n->kind];
+    c->events[c->count++] = e;
+    if (n->kind == UPDATE && n->mate != HB_NONE) {
+        e.leaf = n->mate;
+        c->events[c->count++] = e;
+    }
+}
+
+void hb_copies_find(struct hb_lower *lo)
+{
+    enum { PLACES = 5, OF_STATE = 4, OF_WEIGHT = 2 };
+    struct row r = {.lo = lo,
+                    .sequence = find_sequence(lo),
+                    .loop = lo->spec->batch.accumulate > 1,
+                    .waits = lo->spec->optimizer.clip};
+    list_weights(&r);
+    size_t most = PLACES + (size_t)lo->leaf_count * (OF_STATE * HB_LEAF_STATES + OF_WEIGHT);
+    r.nodes = hb_arena_raw(lo->arena, most, sizeof *r.nodes);
+    join_mates(&r);
+    if (r.sequence == HB_SEQUENCE_LIST)
+        fetch_early(&r);
+    add_gradients(&r);
+    if (r.sequence == HB_SEQUENCE_LIST)
+        add_list(&r);
+    else
+        add_others(&r);
+    struct walk w = {.r = &r,
+                     .ready = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),
+                     .placed = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t))};
+    for (uint32_t i = 0; i < r.count; i++)
+        if (r.nodes[i].users == 0)
+            w.ready[w.ready_count++] = i;
+    while (w.ready_count > 0)
+        place(&w, take_best(&w));
+    lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
+    lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
+    for (uint32_t i = w.placed_count; i-- > 0;)
+        keep_event(lo->copies, &r.nodes[w.placed[i]]);
 }

@@ -167,6 +167,7 @@ static const struct hb_chip chips[] = {
      .sorted_long = 32769,
      .masks_turned = true,
      .mlp_turned = true,
+     .updates_joined = true,
      .own_loss_waits = true},
     {.device = "tpu-v7",
      .memory_mib = 97020,

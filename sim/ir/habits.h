@@ -71,6 +71,7 @@ struct hb_chip {
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;
+    bool updates_joined;   /* of weights of a shape, behind an accumulation loop */
     bool own_loss_waits;   /* MaxText's logits, where nothing is kept, between rings */
     bool own_loss_at_once; /* MaxText's, between rings, with many tokens */
     bool fused_backward;   /* flash attention's backward pass is one kernel */

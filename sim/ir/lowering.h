@@ -110,6 +110,7 @@ struct hb_tail {
     int table;         /* of the table's; HB_ZEROS_FIRST: where it is scattered into */
 };
 
+struct hb_copies;
 struct hb_stack_plan;
 
 struct hb_lower {
@@ -144,6 +145,7 @@ struct hb_lower {
     int64_t stacked_grad_bytes; /* gradients of all stacked weights: decides orders */
     int64_t input_bytes;        /* inputs of all layers: decides orders */
     struct hb_tail tail;
+    struct hb_copies *copies;           /* of the optimizer's states, where they are queued */
     const struct hb_stack_plan *layers; /* those outside a pipeline */
 };
 

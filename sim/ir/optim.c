@@ -16,37 +16,36 @@
 #include "sim/ir/weight.h"
 
 /* In a row: each is there before anything else begins. */
-static void fetch_leaf_how(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
+static void fetch_state(struct hb_lower *lo, struct hb_leaf *l, int k, bool in_a_row)
 {
     uint32_t *states[] = {&l->arg, &l->master, &l->moment[0], &l->moment[1], &l->ema};
-    for (int k = 0; k < HB_LEAF_STATES; k++) {
-        uint32_t host = *states[k];
-        if (host == HB_NONE || lo->p->bufs[host].space != HB_SPACE_HOST)
-            continue;
-        struct hb_buf copy = lo->p->bufs[host];
-        copy.name = hb_name(lo, copy.name, ", copy on the device");
-        copy.space = HB_SPACE_HBM;
-        copy.argument = false;
-        uint32_t device = hb_program_add_buf(lo->p, copy);
-        struct hb_emit e = {.name = "state from the host",
-                            .kind = HB_OP_HOST_COPY,
-                            .stream = HB_STREAM_H2D,
-                            .moved_bytes = (double)copy.bytes};
-        hb_emit_read(&e, host);
-        hb_emit_write(&e, device);
-        uint32_t op = hb_emit(lo, &e);
-        if (in_a_row) {
-            uint32_t done = hb_emit_simple(lo, HB_OP_DONE, "state is there", HB_NONE, HB_NONE);
-            lo->p->ops[done].start = op;
-        }
-        l->host[k] = host;
-        *states[k] = device;
+    uint32_t host = *states[k];
+    if (host == HB_NONE || lo->p->bufs[host].space != HB_SPACE_HOST)
+        return;
+    struct hb_buf copy = lo->p->bufs[host];
+    copy.name = hb_name(lo, copy.name, ", copy on the device");
+    copy.space = HB_SPACE_HBM;
+    copy.argument = false;
+    uint32_t device = hb_program_add_buf(lo->p, copy);
+    struct hb_emit e = {.name = "state from the host",
+                        .kind = HB_OP_HOST_COPY,
+                        .stream = HB_STREAM_H2D,
+                        .moved_bytes = (double)copy.bytes};
+    hb_emit_read(&e, host);
+    hb_emit_write(&e, device);
+    uint32_t op = hb_emit(lo, &e);
+    if (in_a_row) {
+        uint32_t done = hb_emit_simple(lo, HB_OP_DONE, "state is there", HB_NONE, HB_NONE);
+        lo->p->ops[done].start = op;
     }
+    l->host[k] = host;
+    *states[k] = device;
 }
 
-static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l)
+static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
 {
-    fetch_leaf_how(lo, l, false);
+    for (int k = 0; k < HB_LEAF_STATES; k++)
+        fetch_state(lo, l, k, in_a_row);
 }
 
 /* On one device the embedding's moments come after the layers, beside the scatter of its gradient
@@ -90,90 +89,10 @@ void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
     }
 }
 
-static uint32_t count_states(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    uint32_t n = 0;
-    const uint32_t states[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
-    for (int i = 0; i < HB_LEAF_STATES; i++)
-        n += states[i] != HB_NONE && lo->p->bufs[states[i]].space == HB_SPACE_HOST;
-    return n;
-}
-
-static uint32_t count_fetched(const struct hb_leaf *l)
-{
-    uint32_t n = 0;
-    for (int i = 0; i < HB_LEAF_STATES; i++)
-        n += l->host[i] != HB_NONE;
-    return n;
-}
-
 /* Ops of one weight's leaves, of another's next: each run of layers takes its turn once between. */
 static void part_weights(struct hb_lower *lo)
 {
     hb_emit_mark(lo, "next weight", HB_NONE, HB_NONE);
-}
-
-/* The states of the i-th leaf's weight; *out_count of one leaf. Returns where the next begins. */
-static uint32_t fetch_weight(struct hb_lower *lo, const uint32_t *order, uint32_t i,
-                             uint32_t *out_count)
-{
-    uint32_t end = hb_copies_end(lo, order, i);
-    if (count_states(lo, &lo->leaves[order[i]]) > 0)
-        part_weights(lo);
-    for (uint32_t k = i; k < end; k++)
-        fetch_leaf(lo, &lo->leaves[order[k]]);
-    *out_count = count_fetched(&lo->leaves[order[i]]);
-    return end;
-}
-
-static void fetch_head(struct hb_lower *lo)
-{
-    if (count_states(lo, &lo->leaves[lo->head]) > 0)
-        part_weights(lo);
-    fetch_leaf(lo, &lo->leaves[lo->head]);
-}
-
-/* Of weights in the order of their updates, from one on, while fewer than `most` wait. */
-static void fetch_ahead(struct hb_lower *lo, const uint32_t *order, uint32_t first, uint32_t most)
-{
-    for (uint32_t i = first, count = 0; i < lo->leaf_count && most > 0;) {
-        i = fetch_weight(lo, order, i, &count);
-        most -= count < most ? count : most;
-    }
-}
-
-/* In a list, all but the last five, which come over the layers' backward pass. */
-static void fetch_list(struct hb_lower *lo, const uint32_t *order)
-{
-    uint32_t behind = 0, end = lo->leaf_count;
-    while (end > 0 && behind < HB_COPIES_AT_ONCE) {
-        uint32_t last = end - 1;
-        while (last > 0 && hb_copies_end(lo, order, last - 1) == end)
-            last--;
-        behind += count_states(lo, &lo->leaves[order[last]]);
-        end = last;
-    }
-    for (uint32_t i = 0, count; i < end;)
-        i = fetch_weight(lo, order, i, &count);
-}
-
-/* The first over the head's product; a list's but on one device. */
-void hb_optim_fetch_before_loss(struct hb_lower *lo)
-{
-    if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1)
-        return;
-    part_weights(lo);
-    if (hb_copies_first(lo) && !hb_alone(lo))
-        fetch_list(lo, hb_copies_order(lo));
-    else if (!hb_copies_first(lo) && hb_copies_early(lo) > HB_COPIES_AT_ONCE)
-        fetch_ahead(lo, hb_copies_order(lo), 0, HB_COPIES_OVER_LOSS);
-}
-
-static void fetch_leaves(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (is_fetched(lo, i))
-            fetch_leaf(lo, &lo->leaves[i]);
 }
 
 /* XLA:GPU has the copies at the beginning, one behind the other, and the first layer waits for
@@ -185,29 +104,7 @@ void hb_optim_fetch_first(struct hb_lower *lo)
     if (lo->habits->rings)
         return;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        fetch_leaf_how(lo, &lo->leaves[i], true);
-}
-
-static void fetch_queued(struct hb_lower *lo)
-{
-    uint32_t *order = hb_copies_order(lo);
-    bool first = hb_copies_first(lo);
-    if (!first)
-        fetch_ahead(lo, order, 0, hb_copies_early(lo));
-    for (uint32_t i = 0, end, count; i < lo->leaf_count && first; i = end) {
-        end = hb_copies_end(lo, order, i);
-        if (is_fetched(lo, order[i]))
-            fetch_weight(lo, order, i, &count);
-    }
-    part_weights(lo);
-}
-
-void hb_optim_fetch(struct hb_lower *lo)
-{
-    if (hb_copies_queued(lo))
-        fetch_queued(lo);
-    else
-        fetch_leaves(lo);
+        fetch_leaf(lo, &lo->leaves[i], true);
 }
 
 /* The new state: in place of the donated one, or an output of its own. */
@@ -255,7 +152,7 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
-    fetch_leaf(lo, l);
+    fetch_leaf(lo, l, false);
     hb_weight_copy_param(lo, l);
     hb_muon_iterate(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};
@@ -280,6 +177,70 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit(lo, &e);
     if (!hb_copies_queued(lo))
         send_states(lo, l);
+}
+
+static bool is_updated(const struct hb_leaf *l)
+{
+    return l->renewed[0] != HB_NONE || l->renewed[1] != HB_NONE;
+}
+
+/* Of the weight's leaves. */
+static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
+{
+    part_weights(lo);
+    for (uint32_t i = e->leaf; i < lo->leaf_count; i++) {
+        struct hb_leaf *l = &lo->leaves[i];
+        if (!hb_leaf_is_same(l, &lo->leaves[e->leaf]))
+            continue;
+        if (e->kind == HB_COPIES_FETCH)
+            fetch_state(lo, l, e->state, false);
+        else if (e->kind == HB_COPIES_UPDATE && !is_updated(l))
+            update_leaf(lo, l);
+        else if (e->kind == HB_COPIES_SEND)
+            send_back(lo, l->renewed[e->state], l->host[e->state]);
+    }
+}
+
+/* Up to a place in the step, or the update of the head where that comes last. */
+static void follow_copies(struct hb_lower *lo, enum hb_copies_kind place, bool but_head)
+{
+    struct hb_copies *c = lo->copies;
+    for (; c->next < c->count; c->next++) {
+        const struct hb_copies_event *e = &c->events[c->next];
+        if (e->leaf == HB_NONE && e->kind == place)
+            break;
+        if (but_head && e->kind == HB_COPIES_UPDATE && e->leaf == lo->head)
+            break;
+        if (e->leaf != HB_NONE)
+            follow_event(lo, e);
+    }
+    part_weights(lo);
+}
+
+void hb_optim_fetch_before_loss(struct hb_lower *lo)
+{
+    if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1)
+        return;
+    hb_copies_find(lo);
+    follow_copies(lo, HB_COPIES_LOSS, false);
+}
+
+static void fetch_leaves(struct hb_lower *lo)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (is_fetched(lo, i))
+            fetch_leaf(lo, &lo->leaves[i], false);
+}
+
+void hb_optim_fetch(struct hb_lower *lo)
+{
+    if (!hb_copies_queued(lo)) {
+        fetch_leaves(lo);
+        return;
+    }
+    if (lo->spec->batch.accumulate > 1)
+        hb_copies_find(lo);
+    follow_copies(lo, HB_COPIES_LAYERS, false);
 }
 
 /* XLA:GPU: the norm is that of gradients without nan, which it makes where it adds them up, all of
@@ -361,64 +322,6 @@ static uint32_t *update_order(struct hb_lower *lo)
     return order;
 }
 
-/* Weights whose new states are on their way back, first in first out. */
-struct queue {
-    const uint32_t *order;
-    uint32_t first[HB_COPIES_AT_ONCE + 1];
-    uint32_t count;  /* of weights */
-    uint32_t copies; /* of one leaf of each */
-};
-
-static void finish_first(struct hb_lower *lo, struct queue *q)
-{
-    uint32_t i = q->first[0], end = hb_copies_end(lo, q->order, i);
-    part_weights(lo);
-    q->copies -= count_fetched(&lo->leaves[q->order[i]]);
-    for (uint32_t k = i; k < end; k++)
-        send_states(lo, &lo->leaves[q->order[k]]);
-    q->count--;
-    memmove(q->first, q->first + 1, q->count * sizeof *q->first);
-}
-
-/* The i-th leaf's weight joins; the others have left when five began after them. */
-static void join_queue(struct hb_lower *lo, struct queue *q, uint32_t i)
-{
-    uint32_t more = count_fetched(&lo->leaves[q->order[i]]);
-    if (more == 0)
-        return;
-    q->first[q->count++] = i;
-    q->copies += more;
-    while (q->copies - count_fetched(&lo->leaves[q->order[q->first[0]]]) >= HB_COPIES_AT_ONCE)
-        finish_first(lo, q);
-}
-
-static bool is_updated(const struct hb_leaf *l)
-{
-    return l->renewed[0] != HB_NONE || l->renewed[1] != HB_NONE;
-}
-
-/* Five weights are on their way at once, those of the update among them. */
-static void update_queued(struct hb_lower *lo)
-{
-    struct queue q = {.order = hb_copies_order(lo)};
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (is_updated(&lo->leaves[q.order[i]]))
-            join_queue(lo, &q, i);
-    for (uint32_t i = 0, end; i < lo->leaf_count; i = end) {
-        end = hb_copies_end(lo, q.order, i);
-        part_weights(lo);
-        if (is_updated(&lo->leaves[q.order[i]]) || (lo->head_last && q.order[i] == lo->head))
-            continue;
-        fetch_ahead(lo, q.order, i, HB_COPIES_AT_ONCE);
-        part_weights(lo);
-        for (uint32_t k = i; k < end; k++)
-            update_leaf(lo, &lo->leaves[q.order[k]]);
-        join_queue(lo, &q, i);
-    }
-    while (q.count > 0 && !lo->head_last)
-        finish_first(lo, &q);
-}
-
 void hb_optim_update(struct hb_lower *lo)
 {
     lo->phase = HB_PHASE_OPTIMIZER;
@@ -426,7 +329,7 @@ void hb_optim_update(struct hb_lower *lo)
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
     if (hb_copies_queued(lo)) {
-        update_queued(lo);
+        follow_copies(lo, HB_COPIES_LOSS, lo->head_last);
         return;
     }
     hb_muon_begin(lo);
@@ -442,17 +345,10 @@ void hb_optim_update(struct hb_lower *lo)
         update_ends(lo);
 }
 
-static void update_head_queued(struct hb_lower *lo)
-{
-    fetch_head(lo);
-    part_weights(lo);
-    update_leaf(lo, &lo->leaves[lo->head]);
-}
-
 void hb_optim_update_head(struct hb_lower *lo)
 {
     if (hb_copies_queued(lo))
-        update_head_queued(lo);
+        follow_copies(lo, HB_COPIES_LOSS, false);
     else
         update_leaf(lo, &lo->leaves[lo->head]);
 }

@@ -10,7 +10,7 @@
 #define SAME        "batch.accumulate=1" /* where nothing is changed */
 
 /* tinyS/opt_host; tinyS/batch=16,clip,opt_host; 1B over fsdp 2 and tensor 4 and over tensor 8 with
- * clip and opt_host: five copies in flight at a time, or all where a list is the least. */
+ * clip and opt_host: five copies are under way at a time, those of the first updates. */
 static void states_come_from_the_host(void **state)
 {
     (void)state;
@@ -18,17 +18,10 @@ static void states_come_from_the_host(void **state)
     const char *host = "optimizer.offload=pinned_host", *clip = "optimizer.clip=true";
     struct low one = DENSE(host);
     assert_true(lives_at(&one, "w_up, first moment, copy", backward));
-    assert_true(lives_at(&one, "head, first moment, copy", backward));
-    assert_false(lives_at(&one, "embedding, first moment, copy", backward));
     struct low clipped = DENSE(host, clip);
     assert_true(lives_at(&clipped, "w_up, first moment, copy", backward));
     struct low some = DENSE(host, clip, "mesh.fsdp=2", "mesh.tensor=4");
-    assert_true(lives_at(&some, "head, first moment, copy", backward));
-    assert_true(lives_at(&some, "w_gate, first moment, copy", backward));
-    assert_false(lives_at(&some, "w_up, first moment, copy", backward));
     assert_false(lives_at(&some, "w_down, first moment, copy", backward));
-    struct low tensor = DENSE(host, clip, "mesh.tensor=8");
-    assert_true(lives_at(&tensor, "w_up, first moment, copy", backward));
 }
 
 /* xla-h100/13-gpt2xl and three more that ran: all moments are there before the first layer begins,
@@ -57,17 +50,14 @@ static void states_are_all_there_first_on_gpus(void **state)
 static void copies_stand_in_a_queue(void **state)
 {
     (void)state;
-    const char *backward = "gradient through block.w_down", *host = "optimizer.offload=pinned_host";
-    struct low four = DENSE(host, "mesh.fsdp=4", "mesh.tensor=2", "model.vocab=128256");
-    assert_true(lives_at(&four, "embedding, first moment, copy", backward));
-    assert_false(lives_at(&four, "w_gate, first moment, copy", backward));
+    const char *host = "optimizer.offload=pinned_host";
     struct low split = DENSE(host, "mesh.sequence=2", "mesh.fsdp=4", "model.vocab=128256");
-    assert_true(lives_at(&split, "w_gate, first moment, copy", backward));
     assert_false(
         lives_at(&split, "w_down, first moment, copy on the device, new", "update block.wk"));
 }
 
-/* tinyS/accum=2 and 8; vocab=128256 with accum=2 and opt_host; PP/base with opt_host. */
+/* tinyS/accum=2 and 8; mistral24b over 64 v5e, accum=2 with opt_host: the largest states are under
+ * way through the loop. */
 static void loops_leave_casts_and_large_states(void **state)
 {
     (void)state;
@@ -77,8 +67,8 @@ static void loops_leave_casts_and_large_states(void **state)
     assert_int_equal(find(&one, "head, cast once"), HB_NONE);
     assert_true(find(&loop, "head, cast once") != HB_NONE);
     assert_true(find(&loop, "embedding, cast once") != HB_NONE);
-    struct low piped = STAGES(host);
-    assert_true(lives_at(&piped, "head, first moment, copy", backward));
+    struct low states = DENSE(host, micro);
+    assert_true(lives_at(&states, "w_up, first moment, copy", backward));
 }
 
 /* v5p, one device, L4, 64 sequences of 2048: ema=host 17.7 -> 22.1 GiB of temporaries, ema=device
@@ -186,7 +176,6 @@ static void scores_and_unrolled_layers_meet_states(void **state)
         DENSE(host, "mesh.fsdp=4", tensor, naive, "model.vocab=8192", "batch.global=128");
     assert_false(lives_at(&many, "logits", backward)); /* a product longer than the way back */
     struct low all = DENSE(host, "mesh.tensor=8", naive, "model.vocab=8192");
-    assert_true(lives_at(&all, query, backward));
     assert_false(lives_at(&all, "logits", backward));
     struct low ring = DENSE("mesh.fsdp=8", batch, "stack.form=loop");
     const char *grad = "gradient of block[3].w_down", *first = "gradient through block[0].w_down";
@@ -204,8 +193,6 @@ static void tensor_parallelism_meets_states(void **state)
     struct low large = DENSE(host, tensor, "model.blocks[0].repeat=32");
     assert_false(lives_at(&small, "logits", backward));
     assert_true(lives_at(&large, "w_gate, first moment, copy", backward));
-    struct low post = DENSE(host, "batch.seq=1024");
-    assert_true(lives_at(&post, "head, first moment, copy", "update block.w_down"));
     /* 8B of 8192 tokens over 8 with opt_host: depth-first, both logits and the same states. */
     /* 1B of 1024 tokens over 8 with opt_host: its head is gathered, the whole gradient comes last.
      */
@@ -213,10 +200,6 @@ static void tensor_parallelism_meets_states(void **state)
     uint32_t head = find_op(&list, "gradient of the head"), sent = 0;
     for (uint32_t i = head; i < list.p.op_count; i++)
         sent += strstr(list.p.ops[i].name, "state to the host") != NULL;
-    /* tied/1B,t8,tied,chunk8 with opt_host is depth-first, rnd/054 over fsdp 2, too, a list. */
-    const char *tied = "model.tied_embeddings=true", *chunks = "loss.chunks=8";
-    struct low both = DENSE(host, "mesh.tensor=4", "mesh.fsdp=2", tied, chunks);
-    assert_true(lives_at(&both, "wq, first moment, copy", backward));
     struct low sgd = DENSE(host, "optimizer.name=sgd");
     assert_false(lives_at(&sgd, "logits", backward));
 }
