@@ -419,7 +419,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
  * with two sequences: -4.6 and -9.3 % without). Nothing is made again of layers that keep all. */
 bool hb_body_turns_rows(const struct hb_body *b)
 {
-    return b->lo->fsdp_mode == HB_WEIGHT_RING && !b->own_stacks && !b->inner &&
+    return hb_in_rings(b->lo) && !b->own_stacks && !b->inner &&
            b->saved->keep[b->y->input] != HB_KEEP_NO;
 }
 

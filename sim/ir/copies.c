@@ -141,7 +141,7 @@ static bool sums_late(const struct row *r)
     const struct hb_lower *lo = r->lo;
     bool alone =
         hb_fsdp_ways(lo, false) == lo->local.batch_ways && lo->local.vocab == lo->spec->model.vocab;
-    return lo->fsdp_mode == HB_WEIGHT_RING && alone && !r->loop && !r->waits;
+    return hb_in_rings(lo) && alone && !r->loop && !r->waits;
 }
 
 /* A list has small weights first. Depth-first those with most bytes come first; where all wait for

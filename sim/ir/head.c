@@ -22,7 +22,7 @@ enum { HEAD_RING_TOKENS = 16384 };
 bool hb_head_ring(const struct hb_lower *lo)
 {
     bool whole = hb_ways(lo, HB_AX_TENSOR) > 1 && !lo->spec->sharding.vocab_over_tensor;
-    return lo->fsdp_mode == HB_WEIGHT_RING && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
+    return hb_in_rings(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
            hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
                lo->chip->head_ring_times * HEAD_RING_TOKENS;
 }
@@ -144,7 +144,7 @@ static bool hides_rows(const struct hb_lower *lo)
  * (gemma2-9b/inputoff: bf16[4,4096,256128] through the layers, and with two sequences). */
 static bool is_ring_early(const struct hb_lower *lo)
 {
-    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
+    bool ring = hb_in_rings(lo);
     if (!lo->maxtext)
         return ring && lo->local.batch > 1 && !hides_rows(lo);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS;
@@ -243,7 +243,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
         return false;
     if (sorts_and_fetches(lo))
         return !is_label_alone(lo);
-    if (lo->fsdp_mode == HB_WEIGHT_RING || lo->gather_form == HB_GATHER_LATE)
+    if (hb_in_rings(lo) || lo->gather_form == HB_GATHER_LATE)
         return r->save != 0;
     return lo->habits->rings && lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
@@ -267,7 +267,7 @@ static bool is_microbatch_early(const struct hb_lower *lo)
 /* Where neither what is kept nor the update decides. */
 static bool waits_by_weights(const struct hb_lower *lo)
 {
-    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
+    bool ring = hb_in_rings(lo);
     const struct hb_spec *s = lo->spec;
     if (ring && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
@@ -430,7 +430,7 @@ bool hb_head_last(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     bool late = lo->gather_form == HB_GATHER_LATE ||
-                (lo->fsdp_mode == HB_WEIGHT_RING && hb_head_split(lo) && !hb_head_ring(lo));
+                (hb_in_rings(lo) && hb_head_split(lo) && !hb_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
     bool muon = s->optimizer.name == HB_OPT_MUON;
     bool not_last = lo->habits->rings && (hb_offloads(lo) || muon); /* see is_label_last */

@@ -166,7 +166,7 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
 
 bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return lo->fsdp_mode == HB_WEIGHT_RING && lo->spec->stack.form == HB_FORM_LOOP &&
+    return hb_in_rings(lo) && lo->spec->stack.form == HB_FORM_LOOP &&
            y->block->remat.policy == HB_POLICY_NONE;
 }
 

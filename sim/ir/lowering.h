@@ -149,6 +149,12 @@ struct hb_lower {
     const struct hb_stack_plan *layers; /* those outside a pipeline */
 };
 
+/* Weights go round in rings of collective permutes, product by product. */
+static inline bool hb_in_rings(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode == HB_WEIGHT_RING;
+}
+
 /* --- emit.c: verbs --- */
 
 enum { HB_EMIT_REFS = 24 };

@@ -260,7 +260,7 @@ static bool is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
  * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463). */
 static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return is_own_einsum(lo, y) && lo->fsdp_mode == HB_WEIGHT_RING;
+    return is_own_einsum(lo, y) && hb_in_rings(lo);
 }
 
 /* Products of all experts with their rows. */

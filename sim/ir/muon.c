@@ -523,7 +523,7 @@ bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l)
  * 5608 4645, over sequence 2 3632 3376, over fsdp 4 and tensor 2 4963 4953). */
 static bool is_list(const struct hb_lower *lo)
 {
-    if (lo->fsdp_mode == HB_WEIGHT_RING)
+    if (hb_in_rings(lo))
         return hb_head_copy_waits(lo);
     if (!lo->habits->rings)
         return false;

@@ -17,7 +17,7 @@
  * (tiny/layers=loop,opt_host: 13 bf16[8,2048,2816] at the first layer's). */
 static bool defers(const struct hb_lower *lo)
 {
-    bool ring = lo->fsdp_mode == HB_WEIGHT_RING;
+    bool ring = hb_in_rings(lo);
     return lo->habits->rings && (ring ? !lo->chip->ring_grads_at_once : lo->maxtext);
 }
 

@@ -329,7 +329,7 @@ static void use_blocks(struct hb_lower *lo, const struct hb_group *g)
  * v5p makes it when it is needed, L4_noscan). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return lo->fsdp_mode == HB_WEIGHT_RING && !g->looped && lo->chip->ring_room_early;
+    return hb_in_rings(lo) && !g->looped && lo->chip->ring_room_early;
 }
 
 enum { RING_WAYS_ROUND = 2 };

@@ -97,6 +97,20 @@ static bool is_turned_between(const struct hb_lower *lo, const struct hb_group *
            lo->local.tokens >= lo->spec->model.d_model && (g->layer.block->remat.offload & wide);
 }
 
+/* v5e: see hb_turn_early and turn_sent. */
+static bool is_v5e_order(const struct hb_lower *lo)
+{
+    return lo->chip->turned_early;
+}
+
+/* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32, 8192 tokens, with
+ * mlp_up, mlp_gate, attn_out or q, k, v on the host, in chunks or microbatches: copy.302, copy.311,
+ * copy.233; of two behind the loop, as on v5p; v6e with mlp_up: none). */
+static bool lone_turns(const struct hb_lower *lo)
+{
+    return is_v5e_order(lo) && lo->local.batch == 1 && hb_in_rings(lo) && hb_turn_residual(lo);
+}
+
 /* Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
  * inputs the other way round beside a data axis (13B over 64 and 2, one sequence of 8192, contexts
  * kept, with mlp_gate on the host: copy.209 and 210; with q: of contexts alone); there a kept
@@ -109,7 +123,8 @@ static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
     bool between = is_turned_between(lo, g);
     bool many = many_turn(lo, g), takes = takes_trip_out(lo, g);
     out[0] = takes && !between ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
-    bool inputs = between || (takes && many);
+    bool lone = lone_turns(lo) && out[0] == HB_NONE;
+    bool inputs = between || (takes && (many || lone));
     out[1] = inputs ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
     out[2] = takes && many ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
 }
@@ -152,12 +167,6 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
     for (; beside < g->layer.value_count; beside++) /* of units of many layers */
         if (is_beside(g, beside, stacks))
             hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], turned);
-}
-
-/* v5e: see hb_turn_early and turn_sent. */
-static bool is_v5e_order(const struct hb_lower *lo)
-{
-    return lo->chip->turned_early;
 }
 
 static void copy_early(struct hb_lower *lo, struct hb_group *g)

@@ -234,7 +234,7 @@ enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_le
     if (l->gather_dim < 0)
         return HB_WEIGHT_LOCAL;
     /* moeFG/base: between rings the experts' weights are gathered, three bf16[64,2048,1408]. */
-    if (l->rank == HB_LEAF_RANK && l->held && lo->fsdp_mode == HB_WEIGHT_RING)
+    if (l->rank == HB_LEAF_RANK && l->held && hb_in_rings(lo))
         return HB_WEIGHT_GATHER;
     return lo->fsdp_mode;
 }
