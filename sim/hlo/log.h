@@ -188,6 +188,8 @@ enum hb_log_mark {
     HB_MARK_UPDATES, /* the optimizer's step */
     HB_MARK_SAVES,   /* a checkpoint is written */
     HB_MARK_GATHERS, /* FSDP's state is gathered whole, to load or to save it */
+    HB_MARK_RAM,     /* the host's memory is spoken of, not as a machine's equipment */
+    HB_MARK_DEVICE,  /* a device or its memory is named */
     HB_MARK_PIECES,  /* somebody says that it is fragmentation */
     HB_MARK_COUNT
 };

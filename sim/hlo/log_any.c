@@ -20,11 +20,12 @@ static int rank_of(int bits)
                                           : 0;
 }
 
-/* "could not be allocated"; "I requested 100 GB", "64Mi request / 128Mi limit": what somebody was
- * given of the machine. */
+/* "could not be allocated", "failed to get allocated"; "I requested 100 GB", "64Mi request / 128Mi
+ * limit": what somebody was given of the machine. */
 static int bits_at(const struct hb_sentence *l, int i)
 {
-    bool passive = hb_sentence_is(l, i, "allocated") && hb_sentence_is(l, i - 1, "be");
+    bool passive = hb_sentence_is(l, i, "allocated") &&
+                   (hb_sentence_is(l, i - 1, "be") || hb_sentence_is(l, i - 1, "get"));
     bool given = hb_sentence_is(l, i, "requested") &&
                  (hb_sentence_is(l, i - 1, "i") || hb_sentence_is(l, i - 1, "we"));
     if (hb_sentence_is(l, i, "request") && i > 0 && l->word[i - 1].has_unit &&
@@ -106,6 +107,13 @@ static bool is_of_named(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "Kaggle's GPUs (14GB available)" */
+static bool is_in_brackets(const struct hb_sentence *l, int i)
+{
+    return i > 1 && *l->word[i - 1].span.at == '(' && l->bits[i - 2] & DEVICE && i + 2 < l->count &&
+           *l->word[i + 2].span.at == ')';
+}
+
 /* "a card with 24 GB VRAM", "4 x 16 GB GPUs": what a machine has, unless "needs" or the like stands
  * right before it. */
 static bool is_equipment(const struct hb_sentence *l, int i, int told)
@@ -113,7 +121,7 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
     int k = i - 1;
     while (k > told && (l->bits[k] & LEADS))
         k--;
-    if (is_of_named(l, i))
+    if (is_of_named(l, i) || is_in_brackets(l, i))
         return true;
     int behind = i + 1;
     while (behind < l->count && l->bits[behind] & (DEVICE | MEMORY | OWNER) &&
@@ -146,11 +154,13 @@ static bool is_most(const struct hb_sentence *l, int i)
             (hb_sentence_is(l, verb - 1, "to") && l->bits[verb - 2 < 0 ? 0 : verb - 2] & CANNOTS));
 }
 
-/* "I have 24G", "we got 64 GB": what somebody says of a machine. */
+/* "I have 24G", "we got 64 GB", "I only need 405GB": what somebody says of a machine or reckons. */
 static bool is_owned(const struct hb_sentence *l, int i)
 {
-    bool have = hb_sentence_is(l, i - 1, "have") || hb_sentence_is(l, i - 1, "got");
-    return have && (hb_sentence_is(l, i - 2, "i") || hb_sentence_is(l, i - 2, "we"));
+    int who = hb_sentence_is(l, i - 2, "only") ? i - 3 : i - 2;
+    bool have = hb_sentence_is(l, i - 1, "have") || hb_sentence_is(l, i - 1, "got") ||
+                hb_sentence_is(l, i - 1, "need");
+    return have && (hb_sentence_is(l, who, "i") || hb_sentence_is(l, who, "we"));
 }
 
 /* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.

@@ -78,17 +78,6 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
         take_stem(r, form, place);
 }
 
-/* "loading model weights", "load the checkpoint", "Failed to load the pipeline" */
-static void take_load(struct hb_log_reader *r, const struct hb_form *form,
-                      const struct hb_form_place *place)
-{
-    static const char *const things[] = {"odel", "eight", "heckpoint", "afetensor", "state_dict"};
-    enum { NEAR = 32 };
-    if (begins_word(form, place->before) &&
-        HB_SPAN_HAS_ANY(hb_span_first(place->after, NEAR), things))
-        take_mark(r, form, place);
-}
-
 /* "in saving", "when saving" */
 static bool is_then(struct hb_span before)
 {
@@ -98,6 +87,21 @@ static bool is_then(struct hb_span before)
             return true;
     }
     return false;
+}
+
+/* "loading model weights", "load the checkpoint", "Failed to load the pipeline", "when loading
+ * T5-11B", not "when loading the data" */
+static void take_load(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    static const char *const things[] = {"odel", "eight", "heckpoint", "afetensor", "state_dict"};
+    enum { NEAR = 32 };
+    struct hb_span after = hb_span_first(place->after, NEAR), before = place->before;
+    before.end -= before.end > before.at; /* the word's first letter */
+    bool named = hb_span_starts(after, "ing ") && after.end - after.at > 4 && after.at[4] >= 'A' &&
+                 after.at[4] <= 'Z' && is_then(before);
+    if (begins_word(form, place->before) && (named || HB_SPAN_HAS_ANY(after, things)))
+        take_mark(r, form, place);
 }
 
 /* "saving the final checkpoint", "save_model", "model save": what is done, no option of it. */
@@ -134,6 +138,39 @@ static void take_share(struct hb_log_reader *r, const struct hb_form *form,
     if (hb_span_has(before, "ncreas"))
         return;
     if (lowers(before) || (lowers(after) && !hb_span_has(after, " or ")))
+        take_mark(r, form, place);
+}
+
+/* "huge amounts of RAM", not "16 GB of RAM", "a GPU RAM": what there is of it says nothing. */
+static void take_ram(struct hb_log_reader *r, const struct hb_form *form,
+                     const struct hb_form_place *place)
+{
+    static const char *const words[] = {" ", "of", "free", "system", "GPU", "gpu"};
+    struct hb_span s = place->before;
+    const char *end = NULL;
+    s.end -= s.end > s.at; /* the word's first letter */
+    bool device = false;
+    while (end != s.end) {
+        end = s.end;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (hb_span_starts(hb_span_last(s, (ptrdiff_t)strlen(words[i])), words[i])) {
+                s.end -= strlen(words[i]);
+                device = device || words[i][0] == 'g' || words[i][0] == 'G';
+            }
+    }
+    bool has = s.end > s.at && (s.end[-1] == 'B' || s.end[-1] == 'G' || s.end[-1] == 'b');
+    bool high = hb_span_starts(hb_span_last(place->before, 6), "high ");
+    if (!has && !device && !high)
+        take_word(r, form, place);
+}
+
+/* ".../logits/W/Adam/Assign": TensorFlow's name of an optimizer's state that is made. */
+static void take_slot(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    hb_span_skip(&s, "_123456789");
+    if (hb_span_starts(s, "/Assign") || hb_span_starts(s, "/Initializer"))
         take_mark(r, form, place);
 }
 
@@ -343,6 +380,31 @@ static const struct hb_form rows[] = {
     ROW("oad", LOADS, "lL", take_load),
     ROW("saving", SAVES, NULL, take_save),
     ROW("save", SAVES, NULL, take_save),
+    ROW("AM", RAM, "R", take_ram),
+    ROW("am", RAM, "r", take_ram),
+    SIGN("system memory", RAM),
+    SIGN("\u5185\u5b58", RAM), /* "main memory" in Chinese */
+    SIGN("main memory", RAM),
+    SIGN("machine memory", RAM),
+    STEM("sS", "wapfile", RAM),
+    SIGN("GPU", DEVICE),
+    SIGN("gpu", DEVICE),
+    SIGN("Gpu", DEVICE),
+    SIGN("CUDA", DEVICE),
+    SIGN("cuda", DEVICE),
+    SIGN("Cuda", DEVICE),
+    SIGN("VRAM", DEVICE),
+    SIGN("vram", DEVICE),
+    SIGN("HBM", DEVICE),
+    SIGN("hbm", DEVICE),
+    SIGN("TPU", DEVICE),
+    SIGN("tpu", DEVICE),
+    SIGN("MPS", DEVICE),
+    SIGN("Metal", DEVICE),
+    SIGN("NPU", DEVICE),
+    SIGN("XPU", DEVICE),
+    SIGN("HIP", DEVICE),
+    SIGN("\u663e\u5b58", DEVICE),
     SIGN("because of fragmentation", PIECES),
     SIGN("due to fragmentation", PIECES),
     SIGN("due to memory fragmentation", PIECES),
@@ -353,6 +415,8 @@ static const struct hb_form rows[] = {
     SIGN("optim_state_dict", GATHERS),
     SIGN("\u4fdd\u5b58\u6a21\u578b", SAVES), /* "save the model" in Chinese */
     SIGN("set_module_tensor_to_device", LOADS),
+    SIGN("convert_checkpoint", LOADS),
+    SIGN("emory to run this model", LOADS),
     SIGN("odel loading", LOADS),
     SIGN("eights loading", LOADS),
     SIGN("from_pretrained(", LOADS),
@@ -458,6 +522,12 @@ static const struct hb_form rows[] = {
     SIGN("torch/optim/adam", UPDATES),
     SIGN("_multi_tensor_", UPDATES),
     SIGN("exp_avg", UPDATES),
+    SIGN("initialize_optimizer_states", UPDATES),
+    ROW("/Adam", UPDATES, NULL, take_slot),
+    ROW("/Momentum", UPDATES, NULL, take_slot),
+    ROW("/RMSProp", UPDATES, NULL, take_slot),
+    ROW("/Adagrad", UPDATES, NULL, take_slot),
+    SIGN("torch/optim/optimizer.py", UPDATES),
     SIGN("optimizer state init", UPDATES),
     SIGN("optimizer", TRAINS),
     SIGN("transpose(jvp", TRAINS),

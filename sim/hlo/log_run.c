@@ -188,7 +188,7 @@ static void skip_to_number(struct hb_span *s)
 {
     static const char *const words[] = {"size", "sz",  "per", "gpu",  "device", "rank", "to",
                                         "is",   "of",  "was", "set",  "as",     "at",   "in",
-                                        "a",    "and", "to",  "only", "micro",  "down"};
+                                        "a",    "and", "to",  "only", "micro",  "down", "epoch"};
     const char *at = NULL;
     while (at != s->at) {
         at = s->at;

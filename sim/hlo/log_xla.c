@@ -105,7 +105,8 @@ static void take_allocation(struct hb_log_reader *r, const struct hb_form *form,
         hb_span_copy(&s, "'", item->op, sizeof item->op);
 }
 
-/* "Could not allocate 1073741824 bytes in memory 0x0x0_HBM0", "... (size=...) ..." */
+/* "Could not allocate 10485760 bytes in memory 0x0x0_HBM0; 4374528 bytes allocatable, 14942208
+ * bytes available", "... (size=...) ..." */
 static void take_no_place(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
 {
@@ -117,6 +118,14 @@ static void take_no_place(struct hb_log_reader *r, const struct hb_form *form,
     hb_form_set(m, HB_FACT_ASKED, amount);
     if (hb_span_find(&s, "in memory "))
         hb_span_copy(&s, " .,;:'\"\\", m->name, sizeof m->name);
+    struct hb_span piece = s;
+    if (hb_span_has(s, " bytes allocatable, ") && hb_span_find(&piece, "; ") &&
+        hb_span_amount(&piece, 1, &amount)) {
+        hb_form_set(m, HB_FACT_LARGEST_FREE, amount);
+        hb_span_find(&s, " bytes allocatable, ");
+        if (hb_span_amount(&s, 1, &amount))
+            hb_form_set(m, HB_FACT_FREE, amount);
+    }
     if (hb_span_find(&s, "There are ") && hb_span_amount(&s, 1, &amount))
         hb_form_set(m, HB_FACT_FREE, amount);
 }
@@ -364,7 +373,10 @@ static const struct hb_form rows[] = {
 
     {"Allocation (size=", K(TPU_ALLOC), OPENS, .handle = take_allocation},
     {"Attempting to allocate ", K(TPU_BUFFER), OPENS, .handle = hb_form_request,
-     .needs = NOT_POSSIBLE, .figures = {{"", FACT(ASKED)}, {"There are ", FACT(FREE)}}},
+     .needs = NOT_POSSIBLE,
+     .figures = {{"", FACT(ASKED)},
+                 {"There are ", FACT(FREE)},
+                 {"region of free memory is ", FACT(LARGEST_FREE)}}},
     {"Attempting to reserve ", K(TPU_PROGRAM), OPENS, .handle = hb_form_request,
      .needs = NOT_POSSIBLE,
      .figures = {{"", FACT(ASKED)}, {"There are ", FACT(FREE)}, {", and ", FACT(RESERVABLE)}}},

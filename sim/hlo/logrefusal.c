@@ -340,6 +340,22 @@ static bool is_full(const struct hb_sentence *l, int i)
            hb_sentence_behind(l, i, 3, MEMORY) >= 0 && !hb_sentence_negates(l, i, 2);
 }
 
+/* "my CPU memory is used up", "eats up all RAM", "the GPU memory explodes" */
+static bool is_used_up(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"used", "uses", "using", "eaten", "eats", "eating", "ate"};
+    enum { FAR = 3 };
+    bool used = false;
+    if (hb_sentence_is(l, i, "explode") || hb_sentence_is(l, i, "explodes") ||
+        hb_sentence_is(l, i, "exploded"))
+        return hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        used = used || hb_sentence_is(l, i, verbs[k]);
+    return used && hb_sentence_is(l, i + 1, "up") && !hb_sentence_is(l, i + 2, "to") &&
+           (hb_sentence_behind(l, i, FAR, MEMORY) >= 0 ||
+            hb_sentence_ahead(l, i + 1, FAR, MEMORY) >= 0);
+}
+
 /* Python's "MemoryError" */
 static bool is_memory_error(const struct hb_sentence *l, int i)
 {
@@ -371,12 +387,16 @@ static bool is_chip_error(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, i + 1, "error") || hb_sentence_is(l, i + 1, "errors"));
 }
 
-/* "CUDA memory error", "Memory error at 14 GB", in prose */
+/* "CUDA memory error", "Memory error at 14 GB", "I run into memory capacity issues", in prose */
 static bool is_error_of_memory(const struct hb_sentence *l, int i)
 {
     bool error = hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
                  *l->word[i].span.end == ' ';
-    return error && (i == 0 || l->bits[i - 1] & DEVICE);
+    int noun = hb_sentence_is(l, i + 1, "capacity") ? i + 2 : i + 1;
+    bool met = hb_sentence_is(l, i, "memory") &&
+               (hb_sentence_is(l, noun, "issues") || hb_sentence_is(l, noun, "problems")) &&
+               (hb_sentence_is(l, i - 1, "into") || hb_sentence_is(l, i - 2, "into"));
+    return met || (error && (i == 0 || l->bits[i - 1] & DEVICE));
 }
 
 bool hb_refusal_is(const struct hb_sentence *l, int i)
@@ -387,7 +407,8 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) ||
            is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
-           is_more_shared(l, i) || is_full(l, i) || is_too_much_for(l, i) || is_chip_error(l, i);
+           is_more_shared(l, i) || is_full(l, i) || is_used_up(l, i) || is_too_much_for(l, i) ||
+           is_chip_error(l, i);
 }
 
 /* "Add OOM howto", "[BUG] Catch ...", "Only relaunch pods that are OOMKilled": the title of a
@@ -441,7 +462,8 @@ static bool advises(const struct hb_sentence *l, int k, int i)
     bool title = k == 0 && strncmp(l->word[k].text, "fix", 3) == 0 && !l->word[k].keys &&
                  !hb_sentence_has_word(l, "possible") && !hb_sentence_has_word(l, "potential");
     bool told = hb_sentence_is(l, k, "if") &&
-                (hb_sentence_is(l, k + 1, "i") || hb_sentence_is(l, k + 1, "we"));
+                (hb_sentence_is(l, k + 1, "i") || hb_sentence_is(l, k + 1, "we") ||
+                 hb_sentence_is(l, k - 1, "wondering") || hb_sentence_is(l, k - 1, "wonder"));
     bool asked = hb_sentence_is(l, k - 1, "to") && hb_sentence_is(l, k - 2, "how") && solves(l, k);
     for (int n = k + 1; n < i && hb_sentence_is(l, k, "if"); n++)
         told = told || hb_sentence_is(l, n, "then"); /* "if there is none then your RAM was full" */
@@ -602,8 +624,8 @@ static bool is_ended(const struct hb_sentence *l, int i)
                                         "is",  "been", "being", "be"};
     static const char *const things[] = {"process", "script", "program", "training", "it",
                                          "job",     "worker", "kernel",  "always",   "suddenly"};
-    bool passive = false;
-    bool named = false;
+    bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
+    bool named = passive; /* "the data loader worker killed" */
     for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
         passive =
             passive || hb_sentence_is(l, i - 1, verbs[k]) || hb_sentence_is(l, i - 2, verbs[k]);

@@ -162,6 +162,11 @@ bool hb_teller_loads(const struct teller *t)
     return t->log->mark[HB_MARK_LOADS] && !hb_teller_trains(t);
 }
 
+bool hb_teller_updates(const struct teller *t)
+{
+    return t->log->mark[HB_MARK_UPDATES] && !t->log->mark[HB_MARK_BACKWARD];
+}
+
 /* What only a training step has. */
 static bool is_of_training(enum hb_knob knob)
 {

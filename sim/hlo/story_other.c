@@ -232,12 +232,24 @@ static void add_engine_knobs(const struct teller *t, bool loads)
     hb_teller_knob(t, HB_KNOB_OTHERS, -1);
 }
 
+/* Whether memory ran short, nobody says whose, in a text that speaks of the host's alone. */
+static bool is_of_host_alone(const struct teller *t)
+{
+    const int64_t *mark = t->log->mark;
+    return t->story->kind == HB_LOG_ANY && hb_teller_fact(t, HB_FACT_ASKED) < 0 &&
+           mark[HB_MARK_RAM] && !mark[HB_MARK_DEVICE];
+}
+
 /* A refusal in anybody's words: by its figures, and by what the log tells of the program. */
 void hb_tell_refusal(const struct teller *t)
 {
     struct hb_story *s = t->story;
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
     int64_t left = left_by_table(t);
+    if (is_of_host_alone(t)) {
+        hb_tell_host(t);
+        return;
+    }
     int64_t free_bytes = left >= 0 ? left : hb_teller_fact(t, HB_FACT_FREE);
     enum hb_log_framework engine = engine_of(t);
     bool runs = engine != HB_FW_LOG_COUNT && !hb_teller_trains(t);
@@ -259,6 +271,7 @@ void hb_tell_refusal(const struct teller *t)
     l.context = hb_str_same(t->log->message[s->kind].name, HB_LOG_CONTEXT);
     l.limited = names_limit(t) || (free_bytes >= 0 && engine == HB_FW_LOG_ONNX);
     l.loads = loads;
+    l.updates = hb_teller_updates(t);
     l.pieces = t->log->mark[HB_MARK_PIECES] > 0;
     if (hb_teller_decide(t, &l) == HB_REASON_SAID)
         hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
@@ -276,7 +289,7 @@ void hb_tell_refusal(const struct teller *t)
         add_engine_knobs(t, loads);
     else if (t->log->framework[HB_FW_LOG_JAX] && asked >= 0 && asked < HB_TELLER_POOL_BYTES)
         hb_teller_knob(t, HB_KNOB_FRACTION, -1);
-    if (asked < 0)
+    if (asked < 0 && s->cause != HB_CAUSE_STATE)
         hb_teller_look(t);
     if (!runs || asked < 0)
         hb_teller_knobs(t);

@@ -84,7 +84,6 @@ static void add_giant_knobs(const struct teller *t, bool above)
  * is free. */
 static struct hb_ledger ledger_of(const struct teller *t, const struct figures *f)
 {
-    const int64_t *mark = t->log->mark;
     bool untold = f->free_bytes < 0 && f->reserved >= 0 && f->capacity > 0;
     struct hb_ledger l = hb_ledger_untold();
     l.asked = f->asked;
@@ -100,7 +99,7 @@ static struct hb_ledger ledger_of(const struct teller *t, const struct figures *
     l.tensor = true;
     l.reckoned = untold;
     l.loads = hb_teller_loads(t);
-    l.updates = mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
+    l.updates = hb_teller_updates(t);
     return l;
 }
 

@@ -231,6 +231,7 @@ void hb_tell_tpu_runtime(const struct teller *t)
     l.asked = asked;
     l.capacity = s->capacity_bytes;
     l.room = free_bytes;
+    l.piece = hb_teller_fact(t, HB_FACT_LARGEST_FREE);
     l.outputs = apart_of(hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_OUTPUT),
                          hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_ALIAS));
     l.total = hb_log_fact(t->log, HB_LOG_ANALYSIS, HB_FACT_TOTAL);
@@ -360,6 +361,7 @@ static enum hb_reason decide_pool(const struct teller *t, int64_t asked, struct 
     l.tensor = t->story->kind == HB_LOG_GRAPH;
     l.named = l.tensor;
     l.loads = hb_teller_loads(t);
+    l.updates = hb_teller_updates(t);
     return hb_teller_decide(t, &l);
 }
 

@@ -50,6 +50,8 @@ bool hb_teller_is_least(const struct teller *t);
 void hb_teller_look(const struct teller *t);
 /* Whether it loads a model's weights and trains nothing. */
 bool hb_teller_loads(const struct teller *t);
+/* Whether it failed in the optimizer's step, as far as the log tells. */
+bool hb_teller_updates(const struct teller *t);
 
 void hb_tell_tpu(const struct teller *t);
 void hb_tell_tpu_runtime(const struct teller *t);

@@ -32,9 +32,9 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 2341
+ok "the table has its $count texts" test "$count" -ge 2512
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
-ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 75 / 1000))
+ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
 # All figures zero: no record, and said so.
 printf 'CompiledMemoryStats(generated_code_size_in_bytes=2856, argument_size_in_bytes=0, output_size_in_bytes=0, alias_size_in_bytes=0, temp_size_in_bytes=0)\n' >"$work/zero.log"
@@ -238,6 +238,37 @@ first smaller_batch 'per_device_batch_size=13' 'it fails with an OOM'
 first look_closer '--batch-size 1 --grad-checkpoint' 'trainer.train()' 'OOM'
 first remat '--batch_size 1' '--token_batch 10' 'trainer.train()' 'CUDA out of memory'
 first smaller_pool 'cudnnFindConvolutionForwardAlgorithm: CUDNN_STATUS_ALLOC_FAILED'
+# In the optimizer's step its states are what is too much, figures or none; a backward pass beside it tells nothing.
+first shard_state 'self.optimizer.step()' 'deepspeed.initialize fails with an OOM'
+out_has '"cause": "state"'
+first shard_state 'OOM when allocating tensor with shape[512,769954] and type float on /device:GPU:0 by allocator GPU_0_bfc' '[[node trainer/logits/W/Adam/Assign]]'
+out_has '"cause": "state"'
+first smaller_batch 'loss.backward()' 'optimizer.step()' 'epoch 1: CUDA error: out of memory'
+out_has '"cause": "unknown"'
+# Whose memory, where only the whole text tells; not by what a machine has of it.
+taught 'the compiler requires huge amounts of RAM' 'it fails: out of memory'
+out_has '"cause": "host_memory"'
+taught 'I have 16 GB of RAM' 'it fails: out of memory'
+out_has '"cause": "unknown"'
+taught 'the compiler requires huge amounts of RAM' 'it fails on the GPU' 'it fails: out of memory'
+out_has '"cause": "unknown"'
+for text in 'Finally my CPU memory used up and the program crashed' 'the data loader worker killed after running for a while'; do
+    taught "$text"
+    out_has '"cause": "host_memory"'
+done
+for text in 'the gpu memory explodes' 'I run into memory capacity issues' 'I am wondering if it is possible to train on gpus, I get an OOM'; do
+    taught "$text"
+    out_has '"cause": "unknown"'
+done
+taught 'CUDA out of memory error, stating that 100 MB failed to get allocated'
+out_has '"wanted_bytes": 104857600'
+for text in 'OOM, though I only need 405GB VRAM' 'on Kaggle GPUs (14GB available) I run out of memory'; do
+    taught "$text"
+    ok 'no figure' test "$(grep -c '_bytes": null' "$work/out")" -ge 3
+done
+taught 'Could not allocate 10485760 bytes in memory 0x0x0_HBM0; 4374528 bytes allocatable, 14942208 bytes available'
+out_has '"cause": "fragmentation"'
+out_has '"available_bytes": 14942208'
 # Whose memory: the sentence of the refusal tells, not another in its line.
 taught 'On discrete GPUs this is no issue. The system crashed when the system memory was almost full.'
 out_has '"cause": "host_memory"'
