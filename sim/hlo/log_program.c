@@ -385,6 +385,9 @@ static const struct hb_form rows[] = {
     SIGN("system memory", RAM),
     SIGN("\u5185\u5b58", RAM), /* "main memory" in Chinese */
     SIGN("main memory", RAM),
+    SIGN("host memory", RAM),
+    SIGN("CPU memory", RAM),
+    SIGN("CPU Memory", RAM),
     SIGN("machine memory", RAM),
     STEM("sS", "wapfile", RAM),
     SIGN("GPU", DEVICE),
@@ -505,6 +508,8 @@ static const struct hb_form rows[] = {
     STEM("gG", "alore", LEARNS),
     SIGN("stage3_", LEARNS),
     SIGN("per_device_train", TRAINS),
+    SIGN("nstruction tuning", TRAINS),
+    SIGN("parameter tuning", TRAINS),
     SIGN("training_loop", TRAINS),
     SIGN("Could not find any implementation", NO_ENGINE),
     SIGN("could not be created", NO_ENGINE),

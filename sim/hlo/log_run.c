@@ -186,9 +186,9 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
 /* Between "batch" and its number: "batch_size_per_gpu is set to 1", "batch\u8bbe\u4e3a1". */
 static void skip_to_number(struct hb_span *s)
 {
-    static const char *const words[] = {"size", "sz",  "per", "gpu",  "device", "rank", "to",
-                                        "is",   "of",  "was", "set",  "as",     "at",   "in",
-                                        "a",    "and", "to",  "only", "micro",  "down", "epoch"};
+    static const char *const words[] = {
+        "size", "sz", "per", "gpu", "device", "rank", "to",   "is",    "of",   "was",   "set",
+        "as",   "at", "in",  "a",   "and",    "has",  "been", "micro", "down", "epoch", "only"};
     const char *at = NULL;
     while (at != s->at) {
         at = s->at;
@@ -283,6 +283,8 @@ static const struct hb_form rows[] = {
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("rad-checkpoint", HB_SET_REMAT, take_checkpointing),
     ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),
+    ROW("heckpoint_activations", HB_SET_REMAT, take_checkpointing),
+    ROW("heckpoint-activations", HB_SET_REMAT, take_checkpointing),
     ROW("use_remat", HB_SET_REMAT, take_checkpointing),
     ROW("recompute_activations", HB_SET_REMAT, take_checkpointing),
     ROW("recompute-activations", HB_SET_REMAT, take_checkpointing),

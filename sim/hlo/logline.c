@@ -12,6 +12,8 @@ static const struct {
     {"Out of memory while trying", {"allocate "}},
     {"Ran out of memory in", {"Exceeded", "HLO temporaries", "capacity by"}},
     {"xhausted: Out", {"allocate "}},
+    {"ran out of memory trying to", {"allocate "}},
+    {"OOM when allocating tensor with shape", {"["}},
     {"Attempting to reserve ", {"reservable", " free;", " free."}},
     {"Attempting to allocate ", {" free"}},
     {"Can't reduce memory use", {"only reduced to "}},
@@ -101,7 +103,8 @@ bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line)
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
         if (hb_span_has(line, messages[i].begin))
             return false;
-    bool goes_on = j->bordered;
+    bool padded = line.end - line.at == (ptrdiff_t)j->first_len && line.end[-1] == ' ';
+    bool goes_on = j->bordered || (!j->lines && padded); /* both as wide as the window */
     j->bordered = trim_border(&line);
     line.at = skip_prefix(j, line);
     if (!goes_on)

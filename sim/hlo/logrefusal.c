@@ -595,7 +595,8 @@ bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
             return true;
     }
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
-        bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can");
+        bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
+                   (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
         for (size_t c = 0; can && c < sizeof coming / sizeof *coming; c++)
             if (hb_sentence_is(l, k + 1, coming[c]))
                 return true;

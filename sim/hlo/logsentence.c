@@ -13,6 +13,9 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
         line->taken[i] = false;
         if (hb_sentence_is(line, i, "most") && !hb_sentence_is(line, i - 1, "at"))
             line->bits[i] = 0; /* "Traceback (most recent call last)" */
+        bool fixed = hb_sentence_is(line, i, "by") || hb_sentence_is(line, i, "to");
+        if (fixed && hb_sentence_is(line, i - 1, "pinned"))
+            line->bits[i - 1] = 0; /* "versions pinned by the project" */
     }
 }
 

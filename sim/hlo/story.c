@@ -145,7 +145,7 @@ void hb_teller_look(const struct teller *t)
         hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
     if (hb_teller_generates(t))
         return;
-    if (hb_teller_trains(t) && (t->log->mark[HB_MARK_SAVES] || t->log->mark[HB_MARK_GATHERS]))
+    if (t->log->mark[HB_MARK_SAVES] || (hb_teller_trains(t) && t->log->mark[HB_MARK_GATHERS]))
         hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
     if (hb_teller_trains(t) && hb_teller_shares(t)) /* an engine beside the trainer */
         hb_teller_knob(t, HB_KNOB_SERVER, -1);
