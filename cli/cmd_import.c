@@ -113,7 +113,13 @@ const struct hb_cmd hb_cmd_import = {
         "files of a run of Hugging Face's Trainer (its arguments, accelerate's, DeepSpeed's)\n"
         "beside one another. What was understood, assumed and not expressed stands on top.\n"
         "Every command takes such a file in place of a model.yaml; `model: {import: FILE}` takes\n"
-        "its model alone, `include: FILE` all that it says, as defaults.",
+        "its model alone, `include: FILE` all that it says, as defaults.\n"
+        "\n"
+        "Of MaxText: remat_policy (full, none, minimal, minimal_with_context, minimal_flash,\n"
+        "minimal_with_quantization, minimal_offloaded, save_dot_with_context_except_mlp,\n"
+        "save_dot_except_mlpwi, save_dot_except_mlp, save_qkv_proj, save_out_proj,\n"
+        "qkv_proj_offloaded, custom) is remat; num_vocab_tiling is loss.chunks; use_iota_embed is\n"
+        "embedding.lookup: onehot; fsdp_transpose counts as mesh.fsdp.",
     .example = "hbmsim import examples/import/config.json",
     .options = options,
     .common = HB_COMMON_JSON | HB_COMMON_OUTPUT | HB_COMMON_SET,

@@ -95,6 +95,18 @@ out_has "model_name llama2-7b: the model zoo's card llama2-7b"
 expect 0 hbmsim import "$work/configs/run.yml" -o "$work/file.yaml"
 expect 0 hbmsim simulate "$work/file.yaml"
 
+# MaxText's words that the help names are those that are taken.
+expect 0 hbmsim import --help
+policies=$(sed -n '/remat_policy (/,/)/p' "$work/out" | tr '\n' ' ' | sed 's/.*policy (//; s/).*//; s/, */ /g')
+ok 'all 14 of its policies are in the help' test "$(printf '%s\n' $policies | wc -l)" -eq 14
+for policy in $policies; do
+    expect 0 hbmsim import "$work/configs/base.yml" model_name=tiny compile_topology=v5p-16 remat_policy="$policy"
+done
+expect 2 hbmsim import "$work/configs/base.yml" model_name=tiny compile_topology=v5p-16 remat_policy=nonsense
+expect 0 hbmsim import "$work/configs/base.yml" model_name=tiny compile_topology=v5p-16 num_vocab_tiling=4 use_iota_embed=true
+out_has 'chunks: 4'
+out_has 'lookup: onehot'
+
 # torchtitan, Megatron, Levanter, Trainer
 printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8_192\n[parallelism]\n' \
     >"$work/t.toml"
