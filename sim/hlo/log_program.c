@@ -510,6 +510,7 @@ static const struct hb_form rows[] = {
     SIGN("per_device_train", TRAINS),
     SIGN("nstruction tuning", TRAINS),
     SIGN("parameter tuning", TRAINS),
+    STEM("mM", "bs", TRAINS), /* "mbs4": sequences of a microbatch */
     SIGN("training_loop", TRAINS),
     SIGN("Could not find any implementation", NO_ENGINE),
     SIGN("could not be created", NO_ENGINE),

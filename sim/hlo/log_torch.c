@@ -49,7 +49,9 @@ static void take_tried(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_amount amount;
     struct hb_log_message *m = hb_form_current(r, form->kind);
     bool behind = m && m->fact[HB_FACT_ASKED] < 0;
-    bool known = behind || hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch");
+    const struct hb_log_message *said = hb_form_current(r, HB_LOG_PLAIN); /* in the line before */
+    bool known = behind || hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch") ||
+                 (said && said->line == hb_form_line(r) - 1);
     if (hb_span_has(place->before, "out of memory") ||
         hb_span_has(place->before, "with size larger than") || !hb_span_amount(&s, 1, &amount) ||
         !known)

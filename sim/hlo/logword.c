@@ -160,6 +160,17 @@ static void skip_name(struct hb_span *s)
         s->at++;
 }
 
+/* Where "https://host/1234/a-page" ends: numbers in it are none. */
+static const char *end_of_address(struct hb_span s)
+{
+    const char *at = s.at;
+    if (!hb_span_starts(s, "http://") && !hb_span_starts(s, "https://"))
+        return s.at;
+    while (at < s.end && !strchr(" \t<>()[]\"'", *at))
+        at++;
+    return at;
+}
+
 /* What a byte that is neither letter nor digit means. HB_WORD_TEXT: nothing. */
 static enum hb_word_kind mark_of(struct hb_span s)
 {
@@ -176,13 +187,15 @@ static enum hb_word_kind mark_of(struct hb_span s)
 int hb_words_of(struct hb_span s, struct hb_word *out, int cap)
 {
     int count = 0;
-    const char *start = s.at;
+    const char *start = s.at, *address = s.at;
     while (s.at < s.end && count < cap) {
         char before = s.at > start ? s.at[-1] : ' ';
+        if (s.at >= address && !is_letter(before))
+            address = end_of_address(s);
         if (!is_letter(before) && take_hex(&s, follows_hex(out, count), &out[count])) {
             count++;
-        } else if (is_digit(*s.at) &&
-                   (is_letter(before) || before == '_' || hb_span_starts(s, "0x"))) {
+        } else if (is_digit(*s.at) && (s.at < address || is_letter(before) || before == '_' ||
+                                       hb_span_starts(s, "0x"))) {
             skip_name(&s);
         } else if (is_digit(*s.at)) {
             bool negative = before == '-' && (s.at - start < 2 || !is_digit(s.at[-2]));
