@@ -622,9 +622,9 @@ static void gathers_in_eight_bits(void **state)
     (void)state;
     static const char *const told =
         "remat: {policy: full}\nsharding: {reshard_after_forward: false}\n"
-        "precision: {fp8: tensorwise, fp8_gather: %s}\n";
-    int64_t wide = peak(hb_arena_printf(u.env.arena, told, "false"));
-    int64_t narrow = peak(hb_arena_printf(u.env.arena, told, "true"));
+        "precision: {fp8: tensorwise, fp8_gather: ";
+    int64_t wide = peak(hb_arena_printf(u.env.arena, "%sfalse}\n", told));
+    int64_t narrow = peak(hb_arena_printf(u.env.arena, "%strue}\n", told));
     assert_int_equal(wide - narrow, 4 * (1024 * (2 * 1024 + 2 * 256) + 3 * 1024 * 4096));
 }
 
