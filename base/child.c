@@ -218,7 +218,7 @@ static int wait_for_end(struct run *r)
     }
     kill(-r->pid, SIGKILL);
     for (int i = OUT; i <= ERR; i++) /* what still stands in the pipes */
-        while (r->ours[i] >= 0 && poll(&(struct pollfd){r->ours[i], POLLIN, 0}, 1, 0) > 0)
+        while (poll(&(struct pollfd){r->ours[i], POLLIN, 0}, 1, 0) > 0)
             receive(r, i);
     return state;
 }

@@ -77,7 +77,7 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     struct hb_owned owned = {0};
     struct stat st;
-    if (fd >= 0 && !is_stdin)
+    if (!is_stdin)
         hb_own(&owned, close_descriptor, &fd);
     bool ok = fd >= 0 && fstat(fd, &st) == 0;
     if (ok && S_ISDIR(st.st_mode)) {
@@ -94,7 +94,7 @@ bool hb_file_load(struct hb_arena *arena, const char *path, size_t max_bytes,
     if (!ok)
         *out_reason = reason_of(arena, errno, max_bytes);
     hb_disown(&owned);
-    if (fd >= 0 && !is_stdin)
+    if (!is_stdin)
         close(fd);
     return ok;
 }
@@ -114,9 +114,8 @@ size_t hb_file_start(const char *path, char *out, size_t most)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd >= 0 ? read(fd, out, most) : 0;
-    if (fd >= 0)
-        close(fd);
+    ssize_t got = read(fd, out, most);
+    close(fd);
     return got > 0 ? (size_t)got : 0;
 }
 

@@ -1,6 +1,7 @@
 /* Recursive descent over text in memory: see json.h. All scalars and keys are copied, unescaped,
  * into one pool: a string of k bytes takes k + 1 there and had two quotes, a number is followed
- * by a delimiter or the end, so a pool of len + 1 bytes holds them all. */
+ * by a delimiter or the end, so a pool of len + 1 bytes holds them all. What ends the text, a line
+ * feed or 0, is never a part of one, so that nothing but blanks is held against the end. */
 #include "base/json.h"
 
 #include <ctype.h>
@@ -67,7 +68,7 @@ static bool read_hex4(struct reader *r, uint32_t *out_code)
 {
     uint32_t code = 0;
     for (int i = 0; i < 4; i++, r->at++) {
-        int digit = r->at == r->end ? -1 : hb_hex_digit(*r->at);
+        int digit = hb_hex_digit(*r->at);
         if (digit < 0)
             return fail(r, "a hexadecimal digit");
         code = code << 4 | (uint32_t)digit;
@@ -86,7 +87,7 @@ static bool read_unicode(struct reader *r)
     if (code == 0)
         return hb_error(r->diag, here(r), "not JSON: the character U+0000 is not text");
     if (code >= 0xd800 && code < 0xe000) {
-        bool pair = code < 0xdc00 && r->end - r->at > 2 && r->at[0] == '\\' && r->at[1] == 'u';
+        bool pair = code < 0xdc00 && r->at[0] == '\\' && r->at[1] == 'u';
         if (!pair)
             return fail(r, "the second half of a \\u pair");
         r->at += 2;
@@ -105,7 +106,7 @@ static bool read_escape(struct reader *r)
     static const char letters[] = "\"\\/bfnrt";
     static const char meanings[] = "\"\\/\b\f\n\r\t";
     r->at++;
-    if (r->at < r->end && *r->at == 'u') {
+    if (*r->at == 'u') {
         r->at++;
         return read_unicode(r);
     }
@@ -117,7 +118,7 @@ static bool read_escape(struct reader *r)
     return true;
 }
 
-/* At the opening quote. What stands behind the text is no part of a string either. */
+/* At the opening quote. */
 static bool read_string(struct reader *r, const char **out_text)
 {
     char *text = r->pool;
@@ -152,7 +153,7 @@ static const char *skip_digits(const char *at)
     return at;
 }
 
-/* The end of the number at text, or null. The text is terminated, so no bound is needed. */
+/* The end of the number at text, or null. */
 static const char *number_end(const char *text)
 {
     const char *at = text + (*text == '-');
@@ -181,10 +182,10 @@ static bool read_word(struct reader *r, const char **out_text)
     const char *end = number_end(r->at);
     for (int i = 0; i < 3 && !end; i++) {
         size_t len = strlen(words[i]);
-        if ((size_t)(r->end - r->at) >= len && memcmp(r->at, words[i], len) == 0)
+        if (strncmp(r->at, words[i], len) == 0)
             end = r->at + len;
     }
-    if (!end || end > r->end || (end < r->end && (isalnum((unsigned char)*end) || *end == '.')))
+    if (!end || isalnum((unsigned char)*end) || *end == '.')
         return fail(r, "a value");
     size_t len = (size_t)(end - r->at);
     memcpy(r->pool, r->at, len);
@@ -201,12 +202,12 @@ static bool read_member(struct reader *r, int depth, struct hb_node *map)
     struct hb_node *value = NULL;
     skip_space(r);
     struct hb_loc key_loc = here(r);
-    if (r->at == r->end || *r->at != '"')
+    if (*r->at != '"')
         return fail(r, "a key in quotes");
     if (!read_string(r, &key))
         return false;
     skip_space(r);
-    if (r->at == r->end || *r->at != ':')
+    if (*r->at != ':')
         return fail(r, "':'");
     r->at++;
     if (!read_value(r, depth, &value))
@@ -233,7 +234,7 @@ static bool read_children(struct reader *r, int depth, struct hb_node *node)
     char close = map ? '}' : ']';
     r->at++;
     skip_space(r);
-    if (r->at < r->end && *r->at == close) {
+    if (*r->at == close) {
         r->at++;
         return true;
     }
@@ -241,7 +242,7 @@ static bool read_children(struct reader *r, int depth, struct hb_node *node)
         if (!(map ? read_member(r, depth, node) : read_item(r, depth, node)))
             return false;
         skip_space(r);
-        if (r->at == r->end || (*r->at != ',' && *r->at != close))
+        if (*r->at != ',' && *r->at != close)
             return fail(r, map ? "',' or '}'" : "',' or ']'");
         if (*r->at++ == close)
             return !map || hb_node_check_keys(r->arena, r->diag, node);
@@ -256,7 +257,7 @@ static bool read_value(struct reader *r, int depth, struct hb_node **out_node)
         return hb_error(r->diag, loc, "nested deeper than %d levels", HB_NODE_MAX_DEPTH);
     if (++r->nodes > HB_NODE_MAX_COUNT)
         return hb_error(r->diag, loc, "more than %d values", HB_NODE_MAX_COUNT);
-    char c = r->at < r->end ? *r->at : '\0';
+    char c = *r->at;
     bool map = c == '{';
     if (map || c == '[') {
         *out_node = hb_node_new(r->arena, map ? HB_NODE_MAP : HB_NODE_LIST, loc);

@@ -12,8 +12,7 @@
 struct hb_arena;
 
 /* The value that text is. start: file name and place of text[0], line and column from 1.
- * Columns count characters. text[len] can be read (a line feed, 0); the tree does not point into
- * text. */
+ * Columns count characters. text[len] is 0 or a line feed; the tree does not point into text. */
 bool hb_json_parse(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc start,
                    const char *text, size_t len, struct hb_node **out_root);
 

@@ -222,7 +222,8 @@ static void show_screen(struct hb_env *env)
     struct hb_screen *s = &env->screen;
     if (!s->to)
         return;
-    bool lost = fflush(env->out) != 0 || ferror(env->out) != 0;
+    fflush(env->out);
+    bool lost = ferror(env->out) != 0;
     if (fclose(env->out) != 0 || lost || !s->text)
         hb_die("cannot write standard output: no memory");
     hb_utf8_show(s->to, s->text, s->len, env->colour);
@@ -234,7 +235,8 @@ static void show_screen(struct hb_env *env)
 void hb_out_finish(struct hb_env *env)
 {
     show_screen(env);
-    bool lost = fflush(env->out) != 0 || ferror(env->out) != 0;
+    fflush(env->out);
+    bool lost = ferror(env->out) != 0;
     int why = lost ? find_reason(env->out) : 0;
     hb_diag_print(env->diag, env->err);
     errno = 0;

@@ -29,7 +29,7 @@ static struct hb_loc here(const struct reader *r)
 static bool fail(struct reader *r, const char *wanted)
 {
     char found[4] = {*r->at};
-    if (r->at >= r->end)
+    if (r->at == r->end)
         return hb_error(r->diag, here(r), "not TOML: ends where %s is wanted", wanted);
     if (iscntrl((unsigned char)found[0]))
         memcpy(found, "\\n", 3);
@@ -48,10 +48,9 @@ static void step(struct reader *r)
 /* Blanks, and with lines also line ends and comments. */
 static void skip(struct reader *r, bool lines)
 {
-    while (r->at < r->end) {
+    for (;;) {
         if (*r->at == '#')
-            while (r->at < r->end && *r->at != '\n')
-                r->at++;
+            r->at += strcspn(r->at, "\n");
         else if (*r->at == ' ' || *r->at == '\t' || *r->at == '\r' || (lines && *r->at == '\n'))
             step(r);
         else
@@ -61,7 +60,7 @@ static void skip(struct reader *r, bool lines)
 
 static bool take(struct reader *r, char c)
 {
-    if (r->at >= r->end || *r->at != c)
+    if (*r->at != c)
         return false;
     step(r);
     return true;
@@ -105,10 +104,10 @@ static bool read_string(struct reader *r, const char **out_text)
     struct hb_str out;
     hb_str_init(&out, r->arena);
     r->at += lines ? 3 : 1;
-    if (lines && r->at < r->end && *r->at == '\n')
+    if (lines && *r->at == '\n')
         step(r);
     for (;;) {
-        if (r->at >= r->end || (!lines && *r->at == '\n'))
+        if (r->at == r->end || (!lines && *r->at == '\n'))
             return fail(r, "the end of a string");
         bool closes = *r->at == quote && (!lines || (r->at[1] == quote && r->at[2] == quote));
         if (closes)
@@ -130,10 +129,10 @@ static bool read_string(struct reader *r, const char **out_text)
 static bool read_key(struct reader *r, const char **out_key)
 {
     skip(r, false);
-    if (r->at < r->end && (*r->at == '"' || *r->at == '\''))
+    if (*r->at == '"' || *r->at == '\'')
         return read_string(r, out_key);
     const char *start = r->at;
-    while (r->at < r->end && (isalnum((unsigned char)*r->at) || *r->at == '_' || *r->at == '-'))
+    while (isalnum((unsigned char)*r->at) || *r->at == '_' || *r->at == '-')
         r->at++;
     if (r->at == start)
         return fail(r, "a key");
@@ -212,7 +211,7 @@ static bool read_inline(struct reader *r, int depth, struct hb_node *map)
         if (!read_pair(r, map, depth))
             return false;
         skip(r, true);
-        if (!take(r, ',') && (r->at >= r->end || *r->at != '}'))
+        if (!take(r, ',') && *r->at != '}')
             return fail(r, "',' or '}'");
         skip(r, true);
     }
@@ -228,7 +227,7 @@ static bool read_array(struct reader *r, int depth, struct hb_node *list)
             return false;
         hb_node_append(list, item);
         skip(r, true);
-        if (!take(r, ',') && (r->at >= r->end || *r->at != ']'))
+        if (!take(r, ',') && *r->at != ']')
             return fail(r, "',' or ']'");
         skip(r, true);
     }
@@ -249,14 +248,14 @@ static bool read_value(struct reader *r, int depth, struct hb_node **out_node)
         *out_node = hb_node_new(r->arena, HB_NODE_MAP, loc);
         return read_inline(r, depth, *out_node);
     }
-    if (r->at < r->end && (*r->at == '"' || *r->at == '\'')) {
+    if (*r->at == '"' || *r->at == '\'') {
         if (!read_string(r, &text))
             return false;
         *out_node = hb_node_scalar(r->arena, loc, text, true);
         return true;
     }
     const char *start = r->at;
-    while (r->at < r->end && (isalnum((unsigned char)*r->at) || strchr("+-._:", *r->at)) && *r->at)
+    while (isalnum((unsigned char)*r->at) || (*r->at && strchr("+-._:", *r->at)))
         r->at++;
     if (r->at == start)
         return fail(r, "a value");
@@ -315,7 +314,7 @@ bool hb_toml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *nam
     struct hb_node *table = root;
     for (;;) {
         skip(&r, true);
-        if (r.at >= r.end)
+        if (r.at == r.end)
             break;
         if (take(&r, '[')) {
             table = read_header(&r, root);
@@ -325,7 +324,7 @@ bool hb_toml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *nam
             return false;
         }
         skip(&r, false);
-        if (r.at < r.end && *r.at != '\n')
+        if (*r.at && *r.at != '\n')
             return fail(&r, "the end of the line");
     }
     *out_root = root;

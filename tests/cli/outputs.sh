@@ -75,6 +75,9 @@ expect 2 mute simulate in.yaml -o mute.txt --set batch.global=-1
 expect 2 mute simulate no.yaml -o mute.txt
 ok 'no message in a file' [ ! -e mute.txt ]
 deaf() { "$HBMSIM" "$@" <&-; }
+expect 0 deaf simulate in.yaml -o deaf.txt
+ok 'a file that is descriptor 0 is one' cmp -s deaf.txt out.txt
+expect 0 deaf simulate in.yaml -o /dev/null
 expect 2 deaf simulate -
 err_has 'cannot be read: Bad file descriptor'
 

@@ -68,6 +68,76 @@ static void reads_escapes(void **state)
     struct bench *b = *state;
     assert_true(parse(b, "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\ud83d\\ude00\\u20ac\""));
     assert_string_equal(b->root->text, "\"\\/\b\f\n\r\tA\xf0\x9f\x98\x80\xe2\x82\xac");
+    /* the ends of each range */
+    static const char *const pairs[][2] = {
+        {"\\u0001", "\x01"},
+        {"\\u007f", "\x7f"},
+        {"\\u0080", "\xc2\x80"},
+        {"\\u07ff", "\xdf\xbf"},
+        {"\\u0800", "\xe0\xa0\x80"},
+        {"\\ud7ff", "\xed\x9f\xbf"},
+        {"\\ue000", "\xee\x80\x80"},
+        {"\\uFfFf", "\xef\xbf\xbf"},
+        {"\\ud800\\udc00", "\xf0\x90\x80\x80"},
+        {"\\uD83D\\uDFFF", "\xf0\x9f\x9f\xbf"},
+        {"\\udbff\\udfff", "\xf4\x8f\xbf\xbf"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        assert_true(parse(b, hb_arena_printf(b->arena, "\"%s\"", pairs[i][0])));
+        assert_string_equal(b->root->text, pairs[i][1]);
+    }
+}
+
+/* Each alone, in a list, and before the end of the text that can be read. */
+static void reads_words_to_their_end(void **state)
+{
+    struct bench *b = *state;
+    static const char *const words[] = {"true", "false", "null",   "0",     "-0",    "7",
+                                        "10",   "0.5",   "-12.05", "1e5",   "1E5",   "1e+05",
+                                        "3e-7", "0e0",   "9.90",   "1.5E2", "-1e-1", "1234567890"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        assert_true(parse(b, words[i]));
+        assert_int_equal(b->root->kind, HB_NODE_SCALAR);
+        assert_string_equal(b->root->text, words[i]);
+        assert_false(b->root->quoted);
+        for (size_t k = 0; k < 4; k++) {
+            static const char *const around[] = {"[%s,%s]", "[ %s\t,\r\n%s ]",
+                                                 "{\"a\":%s,\"b\":%s}", "\n\n[%s , %s]\n "};
+            struct hb_str s;
+            hb_str_init(&s, b->arena);
+            for (const char *at = around[k]; *at; at++)
+                if (*at == '%')
+                    hb_str_add(&s, words[i]), at++;
+                else
+                    hb_str_addn(&s, at, 1);
+            assert_true(parse(b, s.text));
+            assert_int_equal(b->root->count, 2);
+            bool map = b->root->kind == HB_NODE_MAP;
+            for (int n = 0; n < 2; n++)
+                assert_string_equal(
+                    (map ? hb_node_find(b->root, n ? "b" : "a") : hb_node_at(b->root, n))->text,
+                    words[i]);
+        }
+    }
+}
+
+static void counts_columns_by_characters(void **state)
+{
+    struct bench *b = *state;
+    struct hb_loc start = {"r.jsonl", 7, 5};
+    static const char text[] = "[\"\xc3\xa9\",\n \"\xe2\x82\xac\", {\"\xc3\xa9\": 1}]";
+    assert_true(hb_json_parse(b->arena, &b->diag, start, text, sizeof text - 1, &b->root));
+    assert_int_equal(b->root->loc.column, 5);
+    assert_int_equal(hb_node_at(b->root, 0)->loc.column, 6);
+    assert_int_equal(hb_node_at(b->root, 1)->loc.line, 8);
+    assert_int_equal(hb_node_at(b->root, 1)->loc.column, 2);
+    const struct hb_node *map = hb_node_at(b->root, 2);
+    assert_int_equal(map->loc.column, 7);
+    assert_int_equal(hb_node_find(map, "\xc3\xa9")->key_loc.column, 8);
+    assert_int_equal(hb_node_find(map, "\xc3\xa9")->loc.column, 13);
+    static const char broken[] = "[\"\xc3\xa9\" x]";
+    assert_false(hb_json_parse(b->arena, &b->diag, start, broken, sizeof broken - 1, &b->root));
+    assert_int_equal(b->diag.entries[0].loc.column, 10);
 }
 
 static void refuses_with_places(void **state)
@@ -94,12 +164,45 @@ static void refuses_with_places(void **state)
         {"+1", 1, "not JSON: '+' where a value is wanted"},
         {"NaN", 1, "not JSON: 'N' where a value is wanted"},
         {"truex", 1, "not JSON: 't' where a value is wanted"},
+        {"tru", 1, "not JSON: 't' where a value is wanted"},
+        {"[nul]", 2, "not JSON: 'n' where a value is wanted"},
+        {"true1", 1, "not JSON: 't' where a value is wanted"},
+        {"1.5.", 1, "not JSON: '1' where a value is wanted"},
+        {"[-a]", 2, "not JSON: '-' where a value is wanted"},
+        {"1e+", 1, "not JSON: '1' where a value is wanted"},
+        {"1e+-1", 1, "not JSON: '1' where a value is wanted"},
+        {".5", 1, "not JSON: '.' where a value is wanted"},
+        {"0x1", 1, "not JSON: '0' where a value is wanted"},
+        {"[", 2, "not JSON: ends where a value is wanted"},
+        {"[1}", 3, "not JSON: '}' where ',' or ']' is wanted"},
+        {"[}", 2, "not JSON: '}' where a value is wanted"},
+        {"{]", 2, "not JSON: ']' where a key in quotes is wanted"},
+        {"{\"a\": 1]", 8, "not JSON: ']' where ',' or '}' is wanted"},
+        {"{\"a\"", 5, "not JSON: ends where ':' is wanted"},
+        {"{\"a\":", 6, "not JSON: ends where a value is wanted"},
+        {"{\"a\": [1 2]}", 10, "not JSON: '2' where ',' or ']' is wanted"},
+        {"{\"a\": 1, \"b\": {\"b\": 1, \"b\": 2}}", 24,
+         "key 'b' is written twice; first at line 7, column 16"},
+        {"[] []", 4, "not JSON: '[' where the end is wanted"},
         {"1 2", 3, "not JSON: '2' where the end is wanted"},
         {"\"abc", 5, "not JSON: ends where the closing '\"' of a string is wanted"},
         {"\"a\nb\"", 3, "not JSON: '\\n' where the closing '\"' of a string is wanted"},
         {"\"\\x\"", 3, "not JSON: 'x' where an escape (one of \"\\/bfnrtu) is wanted"},
         {"\"\\u12g4\"", 6, "not JSON: 'g' where a hexadecimal digit is wanted"},
         {"\"\\ud800\"", 8, "not JSON: '\"' where the second half of a \\u pair is wanted"},
+        {"\"\\ude00\"", 8, "not JSON: '\"' where the second half of a \\u pair is wanted"},
+        {"\"\\udfff\"", 8, "not JSON: '\"' where the second half of a \\u pair is wanted"},
+        {"\"\\ud83dxu\"", 8, "not JSON: 'x' where the second half of a \\u pair is wanted"},
+        {"\"\\ud83d\\n\"", 8, "not JSON: '\\' where the second half of a \\u pair is wanted"},
+        {"\"\\ud83d\\u", 10, "not JSON: ends where a hexadecimal digit is wanted"},
+        {"\"\\ud83d\\", 8, "not JSON: '\\' where the second half of a \\u pair is wanted"},
+        {"\"\\ud83d\\u1", 11, "not JSON: ends where a hexadecimal digit is wanted"},
+        {"\"\\ud83d\\u12g4\"", 12, "not JSON: 'g' where a hexadecimal digit is wanted"},
+        {"\"\\ud83d\\u0041\"", 14, "not JSON: '\"' where the second half of a \\u pair is wanted"},
+        {"\"\\ud83d\\udbff\"", 14, "not JSON: '\"' where the second half of a \\u pair is wanted"},
+        {"\"\\ud83d\\ue000\"", 14, "not JSON: '\"' where the second half of a \\u pair is wanted"},
+        {"\"\\u12", 6, "not JSON: ends where a hexadecimal digit is wanted"},
+        {"\"\\", 3, "not JSON: ends where an escape (one of \"\\/bfnrtu) is wanted"},
         {"\"\\u0000\"", 8, "not JSON: the character U+0000 is not text"},
         {"[\xc3\xa9]", 2, "not JSON: '\xc3\xa9' where a value is wanted"},
         {"[\"\xc3\xa9\", x]", 7, "not JSON: 'x' where a value is wanted"},
@@ -136,6 +239,9 @@ static void bounds_depth_and_count(void **state)
     deep[130] = '\0';
     assert_false(parse(b, deep));
     assert_string_equal(b->diag.entries[0].text, "nested deeper than 64 levels");
+    memset(deep + 64, ']', 64);
+    deep[128] = '\0';
+    assert_true(parse(b, deep));
     size_t len = 2 * (HB_NODE_MAX_COUNT + 1) + 1;
     char *many = hb_arena_alloc(b->arena, len + 1, 1);
     for (size_t i = 0; i < len; i++)
@@ -257,6 +363,7 @@ static void survives_mutation(void **state)
         size_t cut = (size_t)hb_rng_range(&rng, 0, (int64_t)len);
         hb_diag_init(&b->diag, b->arena);
         struct hb_loc start = {"r.jsonl", 1, 1};
+        text[i % 2 ? len : cut] = '\0';
         bool ok = hb_json_parse(b->arena, &b->diag, start, text, i % 2 ? len : cut, &b->root);
         assert_int_equal(ok, b->diag.errors == 0);
         hb_arena_rewind(b->arena, mark);
@@ -268,6 +375,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_values, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_escapes, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_words_to_their_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(counts_columns_by_characters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_with_places, set_up, tear_down),
         cmocka_unit_test_setup_teardown(finds_duplicates_among_many, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_depth_and_count, set_up, tear_down),

@@ -149,12 +149,90 @@ static void ranks_make_the_interval(void **state)
     }
 }
 
+/* Points anywhere, two and two of one size. */
+static struct hb_overhead_point *draw_pairs(uint32_t count, struct hb_rng *rng)
+{
+    struct hb_overhead_point *p = hb_arena_alloc(arena, count, sizeof *p);
+    for (uint32_t i = 0; i < count; i++) {
+        p[i].predicted_bytes = (10 + 4.0 * (i / 2)) * gib;
+        p[i].measured_bytes =
+            p[i].predicted_bytes * 1.2 + (double)hb_rng_range(rng, 0, 4000) / 1000 * gib;
+    }
+    return p;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The slope is the middle one of all pairs of different sizes; what is crossed is how far off each
+ * point is of a fit to the others. */
+static void each_is_told_by_the_others(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(11);
+    for (uint32_t count = 4; count <= 13; count++) {
+        struct hb_overhead o, other;
+        struct hb_overhead_point *p = draw_pairs(count, &rng);
+        double slopes[100], errors[13];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t k = 0; k < i; k++)
+                if (i / 2 != k / 2)
+                    slopes[n++] = (p[i].measured_bytes - p[k].measured_bytes) /
+                                      (p[i].predicted_bytes - p[k].predicted_bytes) -
+                                  1;
+        qsort(slopes, n, sizeof *slopes, compare_doubles);
+        hb_overhead_fit(arena, p, count, &o);
+        assert_int_equal(o.slack_known, count >= HB_OVERHEAD_FEWEST_SLACK);
+        if (o.slack_known)
+            assert_true(near_to(o.slack.value, (slopes[(n - 1) / 2] + slopes[n / 2]) / 2, 1e-12));
+        for (uint32_t i = 0; i < count; i++) {
+            struct hb_overhead_point rest[13];
+            memcpy(rest, p, i * sizeof *p);
+            memcpy(rest + i, p + i + 1, (count - 1 - i) * sizeof *p);
+            hb_overhead_fit(arena, rest, count - 1, &other);
+            double told = other.reserve_bytes.value + (1 + other.used_slack) * p[i].predicted_bytes;
+            errors[i] = 100 * fabs(told / p[i].measured_bytes - 1);
+        }
+        qsort(errors, count, sizeof *errors, compare_doubles);
+        assert_true(near_to(o.crossed.max_pct, errors[count - 1], 1e-9));
+        assert_true(
+            near_to(o.crossed.median_pct, (errors[(count - 1) / 2] + errors[count / 2]) / 2, 1e-9));
+    }
+}
+
+/* A tenth between the smallest and the largest is enough, what is left out not counted. */
+static void a_spread_is_needed(void **state)
+{
+    (void)state;
+    for (int wide = 0; wide < 2; wide++) {
+        struct hb_overhead o;
+        struct hb_overhead_point p[9];
+        for (uint32_t i = 0; i < 9; i++) {
+            double size = i < 8 ? 90 + i : wide ? 100 : 99.5;
+            p[i] = (struct hb_overhead_point){"r", size * gib, size * 1.1 * gib, false};
+        }
+        hb_overhead_fit(arena, p, 9, &o);
+        assert_int_equal(o.slack_known, wide);
+        /* Without the largest there is no slope to be had, and 10 % are missing. */
+        if (wide)
+            assert_true(near_to(o.crossed.max_pct, 100 * 0.65 / 110, 1e-9));
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, start, end)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(a_line_is_found), TEST(outliers_do_not_move_it), TEST(intervals_hold_the_truth),
-        TEST(ranks_make_the_interval), TEST(what_cannot_be_told_is_left_out)};
+    const struct CMUnitTest tests[] = {TEST(a_line_is_found),
+                                       TEST(outliers_do_not_move_it),
+                                       TEST(each_is_told_by_the_others),
+                                       TEST(a_spread_is_needed),
+                                       TEST(intervals_hold_the_truth),
+                                       TEST(ranks_make_the_interval),
+                                       TEST(what_cannot_be_told_is_left_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

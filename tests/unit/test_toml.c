@@ -56,6 +56,21 @@ static void reads_values(void **state)
     check("\ta\t=\t1\t# tabs\r\n[ b\t]\r\nc = [\t1,\r\n\t2\r\n]\r\n",
           "{\"a\": 1, \"b\": {\"c\": [1, 2]}}");
     check("", "{}");
+    check("a = \"\\b\\t\\n\\f\\r\\e\\\"\\\\\"",
+          "{\"a\": \"\\b\\t\\n\\f\\r\\u001b\\\"\\\\\"}");
+    check("a = \"\\u0001\\ud7ff\\ue000\\U0010ffff\\uABCDx\"",
+          "{\"a\": \"\\u0001\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xea\xaf\x8dx\"}");
+    check("a = '''\n\nb'' \\n\n'c'''\nd = ''\ne = '''f'''",
+          "{\"a\": \"\\nb'' \\\\n\\n'c\", \"d\": \"\", \"e\": \"f\"}");
+    check("a = \"\"\"b\"\" \\t\n\nc\"\"\"#\nd = \"'\"\ne = '\"'",
+          "{\"a\": \"b\\\"\\\" \\t\\n\\nc\", \"d\": \"'\", \"e\": \"\\\"\"}");
+    check(
+        "a = []\nb = {}\nc = [[], {}, [ ] , { } ]\nd = {e = [1], f = {g = 2}, }",
+        "{\"a\": [], \"b\": {}, \"c\": [[], {}, [], {}], \"d\": {\"e\": [1], \"f\": {\"g\": 2}}}");
+    check("A-b_9 = +1_0.5e-3\n9 = 07:32:00\n'x y' = inf",
+          "{\"A-b_9\": \"+1_0.5e-3\", \"9\": \"07:32:00\", \"x y\": \"inf\"}");
+    check("# only\n\n  # this", "{}");
+    check("a = 1#\n#\nb = [ # one\n # two\n 1 # three\n , # four\n ]", "{\"a\": 1, \"b\": [1]}");
 }
 
 static void reads_tables(void **state)
@@ -103,6 +118,23 @@ static void says_where(void **state)
     refuse("\"a\n\" = 1", 1, 3, "the end of a string");
     refuse("a = \"x\\q\"", 1, 8, "an escape");
     refuse("a\x01 = 1", 1, 2, "not");
+    refuse("a = \"\\udfff\"", 1, 12, "U+DFFF is no character");
+    refuse("a = '''x\ny''\n", 3, 1, "ends where the end of a string");
+    refuse("a = \"\"\"x\n\\q\"\"\"", 2, 2, "an escape");
+    refuse("a = {b = 1 c = 2}", 1, 12, "',' or '}'");
+    refuse("a = {b = 1\n", 2, 1, "ends where ',' or '}'");
+    refuse("a = [\n1,\n2\n3]", 4, 1, "'3' where ',' or ']'");
+    refuse("a = {\"b\" 1}", 1, 10, "'='");
+    refuse("a = @", 1, 5, "'@' where a value");
+    refuse("a = 1 # one\nb = 2 c", 2, 7, "'c' where the end of the line");
+    refuse("a b = 1", 1, 3, "'b' where '='");
+    refuse("[a] b = 1", 1, 5, "'b' where the end of the line");
+    refuse("[a\nb]", 1, 3, "'\\n' where ']'");
+    refuse("[[a] ]", 1, 5, "' ' where ']'");
+    refuse("[]", 1, 2, "']' where a key");
+    refuse("a.b = 1\n[a.b.c]", 2, 6, "has a value already");
+    refuse("[[a]]\nb = 1\n[a.b]", 3, 6, "has a value already");
+    refuse("[a]\n[[a]]", 2, 6, "no array of tables");
 }
 
 /* A table is looked through for each key, so that a file of nothing but keys would take hours. */
