@@ -237,8 +237,7 @@ static void jump(struct loop_run *l, int64_t period, bool recording)
     set_state(l, period, good);
     set_exposed(l, period, good);
     l->done += good * period;
-    if (good)
-        l->known = 0;
+    l->known = 0;
 }
 
 static void run_loop(struct run *run, uint32_t index)
@@ -365,7 +364,7 @@ static double find_slowdown(const struct hb_device *device, const struct hb_timi
     double beside = 0, busy = (double)t->busy_ns[HB_STREAM_COMPUTE];
     for (int i = HB_STREAM_COLLECTIVE; i < HB_STREAM_COUNT; i++)
         beside += (double)t->busy_ns[i] - (double)t->exposed_ns[i];
-    if (!(beside > 0) || !(busy > 0))
+    if (!(busy > 0))
         return 1;
     return 1 + device->overlap_slowdown * (beside < busy ? beside / busy : 1);
 }

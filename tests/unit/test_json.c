@@ -250,6 +250,13 @@ static void bounds_depth_and_count(void **state)
     many[len - 1] = ']';
     assert_false(parse(b, many));
     assert_string_equal(b->diag.entries[0].text, "more than 1000000 values");
+    many[len - 3] = ']'; /* the list itself is one */
+    many[len - 2] = '\0';
+    assert_false(parse(b, many));
+    many[len - 5] = ']';
+    many[len - 4] = '\0';
+    assert_true(parse(b, many));
+    assert_int_equal(b->root->count, HB_NODE_MAX_COUNT - 1);
 }
 
 static void walks_records(void **state)

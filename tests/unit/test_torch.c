@@ -616,6 +616,38 @@ static void flat_parameters_of_fsdp1(void **state)
     }
 }
 
+/* Each segment lies behind the one before it: two that live at once never share a byte, the first
+ * begins at 0, and what is reserved is as much as is told. */
+static void segments_lie_side_by_side(void **state)
+{
+    (void)state;
+    static const char *const told[] = {
+        "remat: {policy: full}\n", "remat: {policy: none}\nruntime: {expandable_segments: true}\n",
+        "sharding: {reshard_after_forward: false}\n"};
+    for (size_t k = 0; k < sizeof told / sizeof *told; k++) {
+        struct hb_program p;
+        struct hb_memory m = run_keys(told[k], &p);
+        int64_t least = INT64_MAX, most = 0;
+        for (uint32_t i = 0; i < m.part_count; i++) {
+            const struct hb_live *a = &m.live[m.parts[i].live];
+            int64_t from = m.offset_of[a->buf];
+            if (from < 0)
+                continue;
+            least = hb_smaller(least, from);
+            most = hb_larger(most, from + a->bytes);
+            for (uint32_t n = 0; n < i; n++) {
+                const struct hb_live *b = &m.live[m.parts[n].live];
+                int64_t other = m.offset_of[b->buf];
+                bool together = other >= 0 && m.parts[i].span.start <= m.parts[n].span.end &&
+                                m.parts[n].span.start <= m.parts[i].span.end;
+                assert_false(together && other < from + a->bytes && from < other + b->bytes);
+            }
+        }
+        assert_int_equal(least, 0);
+        assert_in_range(most, m.allocated_bytes, m.reserved_bytes);
+    }
+}
+
 /* Weights of products are gathered in a byte an element: the head and the norms are not. */
 static void gathers_in_eight_bits(void **state)
 {
@@ -718,6 +750,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
         cmocka_unit_test_setup_teardown(gathers_in_eight_bits, start, end),
+        cmocka_unit_test_setup_teardown(segments_lie_side_by_side, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
     };
     return cmocka_run_group_tests_name("torch", tests, NULL, NULL);

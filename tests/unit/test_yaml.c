@@ -212,6 +212,51 @@ static void bounds_aliases(void **state)
     assert_in_range(b->diag.entries[0].loc.line, 6, 8);
 }
 
+/* As many values as are allowed, most of them through aliases, and one more. */
+static void allows_a_million(void **state)
+{
+    struct bench *b = bench_of(state);
+    for (int more = 0; more < 2; more++) {
+        struct hb_str s;
+        hb_str_init(&s, b->arena);
+        hb_str_add(&s, "a: &a [1");
+        for (int i = 1; i < 998; i++) /* 1,002 with the map, two keys and the other list */
+            hb_str_add(&s, ",1");
+        hb_str_add(&s, "]\nb: [1");
+        for (int i = 0; i < 999; i++)
+            hb_str_add(&s, ",*a");
+        for (int i = 1; i < 996 + more; i++)
+            hb_str_add(&s, ",1");
+        hb_str_add(&s, "]\n");
+        assert_int_equal(parse(b, s.text), !more);
+    }
+    assert_string_equal(b->diag.entries[0].text, "more than 1000000 values, aliases expanded");
+}
+
+/* The last of a name is meant, whole; a thousand may be there. */
+static void finds_anchors(void **state)
+{
+    struct bench *b = bench_of(state);
+    assert_true(parse(b, "a: &x 1\nb: &x {k: '2', l: [3]}\nc: *x\nd: &y []\ne: [*y, *x]"));
+    const struct hb_node *c = hb_node_find(b->root, "c");
+    assert_string_equal(hb_node_find(c, "k")->text, "2");
+    assert_true(hb_node_find(c, "k")->quoted);
+    assert_false(hb_node_at(hb_node_find(c, "l"), 0)->quoted);
+    assert_int_equal(hb_node_at(hb_node_find(b->root, "e"), 1)->count, 2);
+    for (int count = 1000; count <= 1001; count++) {
+        struct hb_str s;
+        hb_str_init(&s, b->arena);
+        for (int i = 0; i < count; i++)
+            hb_str_addf(&s, "- &a%d %d\n", i, i);
+        hb_str_add(&s, "- *a0\n- *a999\n");
+        assert_int_equal(parse(b, s.text), count == 1000);
+        if (count > 1000)
+            expect_error(b, s.text, 1001, 3, "more than 1000 anchors");
+        else
+            assert_string_equal(hb_node_at(b->root, 1001)->text, "999");
+    }
+}
+
 /* Aliases may not carry a tree deeper than what can be written. */
 static void bounds_alias_depth(void **state)
 {
@@ -354,6 +399,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses_keys_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_zero_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_depth, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(allows_a_million, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(finds_anchors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_aliases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_alias_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_files, set_up, tear_down),
