@@ -87,8 +87,8 @@ static void find_users(struct hb_graph *g, enum hb_graph_ref kind, uint32_t **ou
                        uint32_t **out_list)
 {
     uint32_t *first = hb_arena_alloc(g->arena, (size_t)g->op_count + 1, sizeof *first);
-    uint32_t *next = hb_arena_alloc(g->arena, (size_t)g->op_count + 1, sizeof *next);
-    uint32_t *last = hb_arena_alloc(g->arena, (size_t)g->op_count + 1, sizeof *last);
+    uint32_t *next = hb_arena_alloc(g->arena, g->op_count, sizeof *next);
+    uint32_t *last = hb_arena_alloc(g->arena, g->op_count, sizeof *last);
     pass_users(g, kind, first, last, NULL);
     for (uint32_t op = 0; op < g->op_count; op++) {
         first[op + 1] += first[op];

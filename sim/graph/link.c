@@ -97,7 +97,6 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
         c.fills = false;
         c.writes = "";
         c.end = r->p->loops[loop].end_op;
-        c.phase = r->p->ops[c.end - 1].phase;
         c.name = r->p->loops[loop].name;
     }
     if (is_of_layers(r->p, c.first_op, c.end))
