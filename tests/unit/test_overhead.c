@@ -167,6 +167,18 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Of all pairs of different sizes. */
+static uint32_t list_slopes(const struct hb_overhead_point *p, uint32_t count, double *slopes)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < (i & ~1u); k++)
+            slopes[n++] = (p[i].measured_bytes - p[k].measured_bytes) /
+                              (p[i].predicted_bytes - p[k].predicted_bytes) -
+                          1;
+    return n;
+}
+
 /* The slope is the middle one of all pairs of different sizes; what is crossed is how far off each
  * point is of a fit to the others. */
 static void each_is_told_by_the_others(void **state)
@@ -177,13 +189,7 @@ static void each_is_told_by_the_others(void **state)
         struct hb_overhead o, other;
         struct hb_overhead_point *p = draw_pairs(count, &rng);
         double slopes[100], errors[13];
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t k = 0; k < i; k++)
-                if (i / 2 != k / 2)
-                    slopes[n++] = (p[i].measured_bytes - p[k].measured_bytes) /
-                                      (p[i].predicted_bytes - p[k].predicted_bytes) -
-                                  1;
+        uint32_t n = list_slopes(p, count, slopes);
         qsort(slopes, n, sizeof *slopes, compare_doubles);
         hb_overhead_fit(arena, p, count, &o);
         assert_int_equal(o.slack_known, count >= HB_OVERHEAD_FEWEST_SLACK);

@@ -56,8 +56,7 @@ static void reads_values(void **state)
     check("\ta\t=\t1\t# tabs\r\n[ b\t]\r\nc = [\t1,\r\n\t2\r\n]\r\n",
           "{\"a\": 1, \"b\": {\"c\": [1, 2]}}");
     check("", "{}");
-    check("a = \"\\b\\t\\n\\f\\r\\e\\\"\\\\\"",
-          "{\"a\": \"\\b\\t\\n\\f\\r\\u001b\\\"\\\\\"}");
+    check("a = \"\\b\\t\\n\\f\\r\\e\\\"\\\\\"", "{\"a\": \"\\b\\t\\n\\f\\r\\u001b\\\"\\\\\"}");
     check("a = \"\\u0001\\ud7ff\\ue000\\U0010ffff\\uABCDx\"",
           "{\"a\": \"\\u0001\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf\xea\xaf\x8dx\"}");
     check("a = '''\n\nb'' \\n\n'c'''\nd = ''\ne = '''f'''",
