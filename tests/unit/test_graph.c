@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include "base/arena.h"
+#include "base/rng.h"
 #include "sim/graph/step.h"
 
 static struct unit u;
@@ -278,6 +279,99 @@ static void loops_start_soon_as_well(void **state)
     unit_end(&u);
 }
 
+enum { DRAWN = 12 };
+
+/* Whether op reads what `from` makes, or runs after it. */
+static bool follows(uint32_t at, uint32_t from, enum hb_graph_ref kind)
+{
+    const uint32_t *to = hb_graph_refs(&g, at, kind);
+    for (uint32_t i = 0; i < hb_graph_ref_count(&g, at, kind); i++)
+        if (to[i] == from)
+            return true;
+    return false;
+}
+
+static bool is_bound(uint32_t at, uint32_t from)
+{
+    return follows(at, from, HB_GRAPH_OPERAND) || follows(at, from, HB_GRAPH_AFTER);
+}
+
+/* All that at follows (or, not forward, all that follow it) are there. */
+static bool has_all(const bool *there, uint32_t at, bool forward)
+{
+    for (uint32_t i = 0; i < g.op_count; i++)
+        if ((forward ? is_bound(at, i) : is_bound(i, at)) && !there[i])
+            return false;
+    return true;
+}
+
+/* One walk, by asking every op: behind each those that may come once it is there. Readers come in
+ * order of ops, what is read in the order in which it is. */
+static void walk_slowly(const uint32_t *row, bool forward, uint32_t *out)
+{
+    static const enum hb_graph_ref kinds[] = {HB_GRAPH_OPERAND, HB_GRAPH_AFTER};
+    bool there[DRAWN] = {false};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g.op_count; i++) {
+        uint32_t at = row[i];
+        if (there[at])
+            continue;
+        there[at] = true;
+        out[count++] = at;
+        for (uint32_t n = 0; n < 2 * g.op_count; n++) {
+            enum hb_graph_ref kind = kinds[n / g.op_count];
+            uint32_t next = n % g.op_count;
+            if (!forward && next >= hb_graph_ref_count(&g, at, kind))
+                continue;
+            next = forward ? next : hb_graph_refs(&g, at, kind)[next];
+            bool asked = forward ? follows(next, at, kind) && g.ops[next].soon : g.ops[next].late;
+            if (!asked || there[next] || !has_all(there, next, forward))
+                continue;
+            there[next] = true;
+            out[count++] = next;
+        }
+    }
+}
+
+/* A few ops, each behind some of those before it. */
+static void draw_graph(struct hb_rng *rng)
+{
+    open_graph();
+    for (uint32_t i = 0; i < DRAWN; i++) {
+        uint32_t at = hb_graph_add_op(&g);
+        for (uint32_t k = 0; k < i; k++)
+            if (hb_rng_range(rng, 0, 5) == 0)
+                hb_graph_add_ref(&g, HB_GRAPH_OPERAND, k);
+        for (uint32_t k = 0; k < i; k++)
+            if (hb_rng_range(rng, 0, 7) == 0)
+                hb_graph_add_ref(&g, HB_GRAPH_AFTER, k);
+        g.ops[at].soon = hb_rng_range(rng, 0, 2) == 0;
+        g.ops[at].late = hb_rng_range(rng, 0, 2) == 0;
+        hb_graph_add_value(&g, 1);
+    }
+    close_graph(DRAWN - 1);
+}
+
+static void drawn_graphs_move_as_if_asked_one_by_one(void **state)
+{
+    (void)state;
+    struct hb_rng rng = hb_rng_seed(5);
+    for (int n = 0; n < 300; n++) {
+        uint32_t row[DRAWN], early[DRAWN], back[DRAWN], late[DRAWN];
+        draw_graph(&rng);
+        for (uint32_t i = 0; i < DRAWN; i++)
+            row[i] = i;
+        walk_slowly(row, true, early);
+        for (uint32_t i = 0; i < DRAWN; i++)
+            back[i] = early[DRAWN - 1 - i];
+        walk_slowly(back, false, late);
+        hb_graph_order_async(u.env.arena, &g, 0, row);
+        for (uint32_t i = 0; i < DRAWN; i++)
+            assert_int_equal(row[i], late[DRAWN - 1 - i]);
+        unit_end(&u);
+    }
+}
+
 /* A loop hands back all that it is given: the list puts what makes less before it. */
 static void a_loop_makes_what_it_is_given(void **state)
 {
@@ -356,6 +450,7 @@ int main(void)
         cmocka_unit_test(heirs_count_once),
         cmocka_unit_test(one_of_many_leaves_its_place),
         cmocka_unit_test(starts_soon_and_waits_late),
+        cmocka_unit_test(drawn_graphs_move_as_if_asked_one_by_one),
         cmocka_unit_test(starts_behind_starts_take_their_turn),
         cmocka_unit_test(loops_start_soon_as_well),
         cmocka_unit_test(a_loop_makes_what_it_is_given),
