@@ -461,8 +461,6 @@ static const struct hb_remat classes[HB_LINK_CLASSES] = {
 
 static int class_of(const struct hb_spec *spec)
 {
-    if (spec->as_order > 0)
-        return (spec->as_order - 1) / HB_ORDER_KINDS;
     enum hb_policy policy = first_policy(spec).policy;
     return policy == HB_POLICY_FULL ? 0 : policy == HB_POLICY_NONE ? 2 : 1;
 }

@@ -13,7 +13,6 @@ struct shared {
     uint32_t value;  /* that the loop finds; HB_NONE: it is made inside */
     uint32_t holder; /* op around the loop that has it */
     bool carried;    /* a trip writes it */
-    bool stacked;    /* its part of it */
 };
 
 /* A computation: the entry, or a loop's body. */
@@ -532,17 +531,15 @@ static void add_program_op(struct maker *m, uint32_t i)
 
 /* --- loops --- */
 
-/* As JAX hands it over: what goes from trip to trip, what is stacked, what is only read. */
+/* As JAX hands it over: what goes from trip to trip, then what is only read. */
 static void sort_shared(struct maker *m, struct frame *f)
 {
     struct shared *sorted = hb_arena_raw(m->arena, f->shared_count + 1, sizeof *sorted);
     uint32_t count = 0;
-    for (int turn = 0; turn < 3; turn++)
-        for (uint32_t i = 0; i < f->shared_count; i++) {
-            const struct shared *s = &f->shared[i];
-            if (turn == (s->carried ? s->stacked : 2))
-                sorted[count++] = *s;
-        }
+    for (int turn = 0; turn < 2; turn++)
+        for (uint32_t i = 0; i < f->shared_count; i++)
+            if (f->shared[i].carried == !turn)
+                sorted[count++] = f->shared[i];
     f->shared = sorted;
 }
 
@@ -571,9 +568,7 @@ static void find_shared(struct maker *m, uint32_t loop, struct frame *out)
             uint32_t root = m->root[refs_of(m, &m->p->ops[i])[r]];
             if (m->seen[root] != m->stamp)
                 continue;
-            struct shared *s = &out->shared[m->slot[root]];
-            s->carried = true;
-            s->stacked = m->p->ops[i].kind == HB_OP_COPY || m->p->bufs[root].slices > 0;
+            out->shared[m->slot[root]].carried = true;
         }
     sort_shared(m, out);
 }
