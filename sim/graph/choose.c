@@ -90,8 +90,8 @@ static void follow_places(const struct hb_graph *g, struct life *lives, int64_t 
         for (uint32_t k = i; k < n; k++) {
             out_bytes[lives[k].value] = most;
             out_alone[lives[k].value] = n - i == 1;
-            if (k + 1 == n)
-                break;
+        }
+        for (uint32_t k = i; k + 1 < n; k++) {
             struct life *one = &lives[k], *two = &lives[k + 1];
             two->end = one->end > two->end ? one->end : two->end;
             one->end = one->end < two->start ? one->end : two->start;
@@ -140,7 +140,7 @@ int64_t hb_graph_estimate(struct hb_arena *scratch, const struct hb_graph *g, co
             continue;
         int32_t end = by_value[v].end + !early[v];
         change[by_value[v].start] += bytes[v];
-        change[end < r.now + 1 ? end : r.now + 1] -= bytes[v];
+        change[hb_smaller(end, r.now + 1)] -= bytes[v];
     }
     int64_t live = 0, most = 0;
     for (int32_t t = 0; t <= r.now; t++) {

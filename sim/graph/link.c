@@ -161,7 +161,7 @@ static void find_clusters(struct row *r)
 /* Each among its like, who come in their order. */
 static void count_alike(struct row *r)
 {
-    r->alike = hb_arena_raw(r->arena, (size_t)r->count + 1, sizeof(struct cluster *));
+    r->alike = hb_arena_raw(r->arena, r->count, sizeof(struct cluster *));
     for (uint32_t k = 0; k < r->count; k++)
         r->alike[k] = &r->clusters[k];
     qsort(r->alike, r->count, sizeof(struct cluster *), compare_places);
@@ -273,7 +273,7 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     }
 }
 
-/* The first of the row's clusters like this one, in alike; the row's count where there is none. */
+/* Where the first of the row's clusters like this one stands in alike, if there is one. */
 static uint32_t find_alike(const struct row *r, const struct cluster *c)
 {
     uint32_t low = 0, high = r->count;
@@ -284,21 +284,24 @@ static uint32_t find_alike(const struct row *r, const struct cluster *c)
         else
             high = middle;
     }
-    return low < r->count && compare_alike(r->alike[low], c) == 0 ? low : r->count;
+    return low;
+}
+
+static bool is_alike(const struct row *r, uint32_t at, const struct cluster *c)
+{
+    return at < r->count && compare_alike(r->alike[at], c) == 0;
 }
 
 /* What the other has not so often comes with the first of its like. */
 static void take_rank(struct cluster *c, const struct row *from)
 {
     uint32_t first = find_alike(from, c), nth = first + c->nth;
-    if (first == from->count)
+    if (!is_alike(from, first, c))
         return;
-    const struct cluster *f = from->alike[first];
-    bool has = nth < from->count && compare_alike(from->alike[nth], c) == 0;
-    if (has && from->alike[nth]->rank != HB_NONE)
+    if (is_alike(from, nth, c) && from->alike[nth]->rank != HB_NONE)
         c->rank = from->alike[nth]->rank;
-    else if (c->nth > 0 && f->rank != HB_NONE && !c->name)
-        c->rank = f->rank;
+    else if (!c->name && from->alike[first]->rank != HB_NONE)
+        c->rank = from->alike[first]->rank;
 }
 
 static void take_ranks(struct row *r, const struct row *from)
