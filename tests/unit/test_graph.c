@@ -216,6 +216,26 @@ static void one_of_many_leaves_its_place(void **state)
     unit_end(&u);
 }
 
+/* The last reader of the first value frees it, and goes before what makes less: nobody but the end
+ * and who reads it uses a value. */
+static void the_last_reader_frees(void **state)
+{
+    (void)state;
+    for (int loops = 0; loops < 2; loops++) {
+        open_graph();
+        uint32_t a = op(HB_NONE, HB_NONE, 100), small = hb_graph_add_op(&g);
+        hb_graph_add_ref(&g, HB_GRAPH_AFTER, a);
+        hb_graph_add_value(&g, 5);
+        uint32_t b = op(a, HB_NONE, 10), end = op(b, small, 1);
+        uint32_t body = loops ? hb_graph_add_comp(&g) : 0;
+        if (loops)
+            g.comps[body].root = op(HB_NONE, HB_NONE, 1);
+        close_graph(end);
+        assert_order(HB_ORDER_LIST, (const uint32_t[]){a, b, small, end, end + 1});
+        unit_end(&u);
+    }
+}
+
 /* What starts soon follows what it reads, what awaits it stands before its user. */
 static void starts_soon_and_waits_late(void **state)
 {
@@ -449,6 +469,7 @@ int main(void)
         cmocka_unit_test(a_loops_start_is_not_its_own),
         cmocka_unit_test(heirs_count_once),
         cmocka_unit_test(one_of_many_leaves_its_place),
+        cmocka_unit_test(the_last_reader_frees),
         cmocka_unit_test(starts_soon_and_waits_late),
         cmocka_unit_test(drawn_graphs_move_as_if_asked_one_by_one),
         cmocka_unit_test(starts_behind_starts_take_their_turn),
