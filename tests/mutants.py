@@ -50,7 +50,8 @@ TESTS = ["golden_" + t for t in "advise events heap plan simulate steps sweep".s
 TESTS += ["cli/" + t for t in """accuracy advise bad calibration certificate compare
     dispatch hlo json orders outputs plan simulate sweep terminal torch verdicts""".split()]
 # Of wall time, after which a test waits for ever, and how much more for a second of processor time.
-WAIT_S, SLOWEST = 100, 60
+WAIT_S, SLOWEST = 30, 12
+LONGEST = 1000  # lines of a file
 ROOM_BYTES = 4 << 30
 
 
@@ -237,8 +238,9 @@ class House:
                 json.dump(sorted(self.turned[path]), f)
 
     def find_reach(self, tests, files, archive, most_s):
-        """Of each test its seconds of processor time and the lines that it reaches, kept from run to run. Counting
-        takes some times as long: what is not done by then is above most_s."""
+        """Of each test its seconds of processor time and the lines that it reaches, kept from run to run: of a file
+        that changed since, all lines are reached by what reached one. Counting takes some times as long: what
+        is not done by then is above most_s."""
         counted = [os.path.join("mutant/reach", f[:-2] + ".o") for f in files]
         for f, o in zip(files, counted):
             out = os.path.join(self.tree, o)
@@ -249,8 +251,14 @@ class House:
             self.share("mutant/reach/libhball.so", "--coverage", "-Wl,--allow-multiple-definition", *counted,
                        "-Wl,--wrap=_exit", "tests/cov_exit.c", "-Wl,--whole-archive", "build/fast/libhbmsim.a",
                        "-Wl,--no-whole-archive")
-        known = json.load(open(self.reach_file)) if newer(self.reach_file, archive) else {}
+        known = json.load(open(self.reach_file)) if os.path.exists(self.reach_file) else {}
         self.reach, self.listed = known.get("reach", {}), {f: set(v) for f, v in known.get("listed", {}).items()}
+        for f in files:
+            if known and not newer(self.reach_file, os.path.getmtime(os.path.join(self.tree, f))):
+                self.listed.pop(f, None)
+                for _, _, _, hit in self.reach.values():
+                    hit.update({f: list(range(LONGEST))} if f in hit else {})
+        self.keep_reach()
         for test in tests:
             at, limit_s = self.stamp(test), int(3 * most_s) + 5
             if self.reach.get(test, [0])[0] == at and (self.reach[test][2] or self.reach[test][1] >= limit_s):
@@ -264,8 +272,11 @@ class House:
             sound = sound or (cost < limit_s and self.passes(test, limit_s))
             self.reach[test] = [at, cost, sound, self.lines_reached()]
             print("%s %s, %.1f s" % ("sound" if sound else "left out, it fails without a mutant:", test, cost), flush=True)
-            with open(self.reach_file, "w") as f:
-                json.dump({"reach": self.reach, "listed": {k: sorted(v) for k, v in self.listed.items()}}, f)
+            self.keep_reach()
+
+    def keep_reach(self):
+        with open(self.reach_file, "w") as f:
+            json.dump({"reach": self.reach, "listed": {k: sorted(v) for k, v in self.listed.items()}}, f)
 
     def stamp(self, test):
         places = glob.glob(os.path.join(self.tree, "tests", test + ".*")) or \

@@ -364,8 +364,6 @@ static double find_slowdown(const struct hb_device *device, const struct hb_timi
     double beside = 0, busy = (double)t->busy_ns[HB_STREAM_COMPUTE];
     for (int i = HB_STREAM_COLLECTIVE; i < HB_STREAM_COUNT; i++)
         beside += (double)t->busy_ns[i] - (double)t->exposed_ns[i];
-    if (!(busy > 0))
-        return 1;
     return 1 + device->overlap_slowdown * (beside < busy ? beside / busy : 1);
 }
 
