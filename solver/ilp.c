@@ -292,7 +292,7 @@ static void read_answer(const struct ilp *p, int failed, struct hb_ilp_answer *o
         out->status = HB_ILP_INFEASIBLE;
         return;
     }
-    if (failed || status != GLP_OPT)
+    if (status != GLP_OPT)
         return;
     out->status = HB_ILP_OPTIMAL;
     out->objective = glp_mip_obj_val(p->lp);

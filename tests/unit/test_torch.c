@@ -616,6 +616,23 @@ static void flat_parameters_of_fsdp1(void **state)
     }
 }
 
+/* What has no bytes has no place, and frees none. */
+static void nothing_is_taken_for_nothing(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m = run_keys("remat: {policy: full}\n", &p), less = {0};
+    uint32_t buf = 0;
+    for (uint32_t i = 0; i < m.part_count; i++)
+        if (!p.bufs[m.live[m.parts[i].live].buf].argument)
+            buf = m.live[m.parts[i].live].buf;
+    assert_true(p.bufs[buf].bytes > 0 && m.offset_of[buf] >= 0);
+    p.bufs[buf].bytes = 0;
+    hb_run_memory(u.env.arena, &p, &less);
+    assert_int_equal(less.offset_of[buf], -1);
+    assert_true(less.allocated_bytes <= m.allocated_bytes);
+}
+
 /* Each segment lies behind the one before it: two that live at once never share a byte, the first
  * begins at 0, and what is reserved is as much as is told. */
 static void segments_lie_side_by_side(void **state)
@@ -751,6 +768,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
         cmocka_unit_test_setup_teardown(gathers_in_eight_bits, start, end),
         cmocka_unit_test_setup_teardown(segments_lie_side_by_side, start, end),
+        cmocka_unit_test_setup_teardown(nothing_is_taken_for_nothing, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
     };
     return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
