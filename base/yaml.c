@@ -293,7 +293,7 @@ static bool read_json(struct hb_arena *arena, const char *name, const char *text
                       struct hb_node **out_root)
 {
     size_t at = strspn(text, " \t\r\n");
-    if (at >= len || text[at] != '{')
+    if (text[at] != '{')
         return false;
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct hb_diag unheard;
