@@ -291,9 +291,6 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
         {plain, "mesh.fsdp",
          "pipelines of torchtitan are simulated with FSDP only yet; use mesh.fsdp above 1, or "
          "runtime.framework: megatron"},
-        {parts && has_experts(&s->model), "pipeline.schedule",
-         "experts are not simulated where the pass backwards is parted yet; use gpipe, 1f1b or "
-         "interleaved"},
         {s->model.tied_embeddings, "model.tied_embeddings",
          "torchtitan's stages share no weights; use false"},
         {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with pipelines; use false"},

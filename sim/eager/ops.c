@@ -29,6 +29,16 @@ static void give_up_all(struct hb_tape *t, struct hb_taped *n)
         hb_tape_give_up(t, n, i);
 }
 
+/* The same, with the gradient of the node's weight where that comes later. */
+static void give_up_own(struct hb_tape *t, struct hb_taped *n)
+{
+    if (t->split)
+        t->split->with = n->thing;
+    give_up_all(t, n);
+    if (t->split)
+        t->split->with = NULL;
+}
+
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
 {
     return (struct hb_weight){.name = name,
@@ -135,29 +145,20 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
 
 /* --- a weight's gradient later --- */
 
-static void owe(struct hb_tape *t, const struct hb_taped *n, uint32_t grad, bool norm)
+void hb_ops_owe(struct hb_tape *t, const struct hb_taped *n, struct hb_owed o)
 {
     struct hb_split *s = t->split;
-    struct hb_owed o = {.weight = n->thing, .grad = grad, .norm = norm, .run = s->run};
+    o.weight = n->thing;
+    o.run = s->run;
     for (int i = 0; i < 4; i++)
         o.number[i] = n->number[i];
-    hb_tape_hold(t, grad);
+    hb_tape_hold(t, o.grad);
     s->owed = hb_grow(t->arena, s->owed, s->owed_count, &s->owed_cap, sizeof *s->owed);
     s->owed[s->owed_count++] = o;
 }
 
-uint32_t hb_ops_owed_gradient(struct hb_tape *t, const struct hb_owed *o)
+static uint32_t norm_gradient(struct hb_tape *t, int64_t rows, int64_t width)
 {
-    const struct hb_weight *w = o->weight;
-    int64_t rows = o->number[0], width = o->number[1], groups = o->number[3];
-    if (!o->norm)
-        return hb_tape_make(
-            t,
-            (struct hb_made){.op = "mm, weight's gradient",
-                             .name = w->name,
-                             .bytes = hb_tape_size(t, hb_mul_sat(width, groups), o->number[2], 2),
-                             .category = HB_CAT_GRADIENTS,
-                             .flops = 2 * (double)rows * (double)width * (double)o->number[2]});
     uint32_t by_scaled =
         hb_ops_work(t, "mul", "norm's gradient times its output", hb_tape_size(t, rows, width, 4));
     uint32_t sum =
@@ -166,10 +167,47 @@ uint32_t hb_ops_owed_gradient(struct hb_tape *t, const struct hb_owed *o)
     return sum;
 }
 
+static uint32_t fused_norm_gradient(struct hb_tape *t, int64_t width)
+{
+    return hb_ops_work(t, "norm, backward", "gradient of a norm's weight",
+                       hb_tape_size(t, width, 4, 1));
+}
+
+static uint32_t product_gradient(struct hb_tape *t, const struct hb_owed *o)
+{
+    const struct hb_weight *w = o->weight;
+    int64_t rows = o->number[0], in = hb_mul_sat(o->number[1], o->number[3]), out = o->number[2];
+    return hb_tape_make(
+        t, (struct hb_made){.op = "mm, weight's gradient",
+                            .name = w->name,
+                            .bytes = hb_tape_size(t, in, out, o->wide ? 4 : 2),
+                            .category = HB_CAT_GRADIENTS,
+                            .flops = 2 * (double)rows * (double)o->number[1] * (double)out});
+}
+
+uint32_t hb_ops_owed_gradient(struct hb_tape *t, const struct hb_owed *o)
+{
+    switch (o->kind) {
+    case HB_OWED_NORM:
+        return norm_gradient(t, o->number[0], o->number[1]);
+    case HB_OWED_FUSED_NORM:
+        return fused_norm_gradient(t, o->number[0]);
+    case HB_OWED_PRODUCT:
+        break;
+    }
+    return product_gradient(t, o);
+}
+
 /* torch.autograd.grad hands over a gradient of the dtype that they are added up in, and it is added
  * in place. */
-uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
+uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, const struct hb_owed *o, uint32_t grad)
 {
+    struct hb_weight *w = (struct hb_weight *)(uintptr_t)o->weight;
+    if (o->wide) {
+        uint32_t narrow = hb_ops_work(t, "to bf16", w->name, hb_tape_bytes(t, grad) / 2);
+        hb_tape_drop(t, grad);
+        grad = narrow;
+    }
     uint32_t whole = w->wide ? widened(t, grad) : grad;
     if (w->grad == HB_NONE) {
         hb_tape_hold(t, whole);
@@ -206,10 +244,8 @@ static void back_linear_input(struct hb_tape *t, struct hb_taped *n, uint32_t gr
                             .category = HB_CAT_WORKING,
                             .flops = 2 * (double)rows * (double)in * (double)n->number[2]});
     take_workspace_back(t);
-    owe(t, n, grad, false);
-    t->split->with = n->thing;
-    give_up_all(t, n);
-    t->split->with = NULL;
+    hb_ops_owe(t, n, (struct hb_owed){.grad = grad, .places = UINT8_MAX});
+    give_up_own(t, n);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
 }
@@ -313,7 +349,7 @@ static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_tape_drop(t, grad);
     uint32_t by_scaled = HB_NONE, weight = HB_NONE;
     if (t->split)
-        owe(t, n, g, true);
+        hb_ops_owe(t, n, (struct hb_owed){.kind = HB_OWED_NORM, .grad = g, .places = 1u << SCALED});
     else
         by_scaled = hb_ops_work(t, "mul", "norm's gradient times its output", whole);
     uint32_t by_weight = hb_ops_work(t, "mul", "norm's gradient times its weight", whole);
@@ -526,10 +562,8 @@ uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
 {
     uint32_t out = new_value(t, "silu", "mlp activation", value_bytes(t, x));
     struct hb_taped *n = hb_tape_node(t, back_silu, out);
-    if (n) {
+    if (n)
         n->in[0] = x;
-        n->inner = true;
-    }
     hb_tape_save(t, n, t->values[x].storage);
     return out;
 }
@@ -552,7 +586,6 @@ uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
     if (n) {
         n->in[0] = a;
         n->in[1] = b;
-        n->inner = true;
     }
     hb_tape_save(t, n, t->values[a].storage);
     hb_tape_save(t, n, t->values[b].storage);
@@ -581,12 +614,15 @@ uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
 
 static void back_norm_fused(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t dw = hb_ops_work(t, "norm, backward", "gradient of a norm's weight",
-                              hb_tape_size(t, n->number[0], 4, 1));
+    uint32_t dw = t->split ? HB_NONE : fused_norm_gradient(t, n->number[0]);
     uint32_t dx = hb_ops_work(t, "norm, backward", "gradient of the norm's input", n->number[1]);
-    give_up_all(t, n);
+    if (t->split)
+        hb_ops_owe(t, n,
+                   (struct hb_owed){.kind = HB_OWED_FUSED_NORM, .grad = grad, .places = UINT8_MAX});
+    give_up_own(t, n);
     hb_tape_drop(t, grad);
-    hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, dw);
+    if (dw != HB_NONE)
+        hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, dw);
     hb_tape_give(t, n->in[0], dx);
 }
 

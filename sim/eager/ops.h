@@ -73,10 +73,14 @@ struct hb_linear {
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes);
 /* As hb_tape_make, unless the policy has kept it. */
 uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made);
-/* Of a pass backwards in two: the second part's, not given to the weight. */
+/* Of a pass backwards in two: what the node's weight's gradient is made of, held; what the node
+ * saved there is its op's. */
+void hb_ops_owe(struct hb_tape *t, const struct hb_taped *n, struct hb_owed o);
+/* The second part's, not given to the weight. */
 uint32_t hb_ops_owed_gradient(struct hb_tape *t, const struct hb_owed *o);
-/* Held once more: by the code that added it. */
-uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, struct hb_weight *w, uint32_t grad);
+/* That, once what its op saved is gone, on to the weight. Held once more: by the code that added
+ * it. */
+uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, const struct hb_owed *o, uint32_t grad);
 uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l);
 /* A last product of a layer that is run again is not computed: its input is all that is wanted. */
 uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l);

@@ -251,6 +251,12 @@ struct hb_taped *hb_tape_node(struct hb_tape *t,
     return n;
 }
 
+void hb_tape_hold_under(struct hb_tape *t, uint32_t first, const void *under)
+{
+    for (uint32_t i = first; i < t->node_count; i++)
+        t->nodes[i].under = under;
+}
+
 static void save_at(struct hb_tape *t, uint32_t *place, uint32_t storage)
 {
     if (!t->server && t->p->bufs[storage].category == HB_CAT_WORKING)
@@ -290,7 +296,7 @@ void hb_tape_give_up(struct hb_tape *t, struct hb_taped *n, int place)
         return;
     }
     s->left = hb_grow(t->arena, s->left, s->left_count, &s->left_cap, sizeof *s->left);
-    s->left[s->left_count++] = (struct hb_left){storage, s->with, n->inner};
+    s->left[s->left_count++] = (struct hb_left){storage, s->with, n->under};
 }
 
 void hb_tape_give(struct hb_tape *t, uint32_t value, uint32_t grad)

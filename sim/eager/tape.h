@@ -28,22 +28,26 @@ struct hb_taped {
     uint32_t saved[HB_TAPED_SAVED]; /* storages held until it has run; HB_NONE: none */
     int64_t number[HB_TAPED_NUMBERS];
     const void *thing; /* of its owner */
-    bool inner;        /* its output is a product's input and nothing else's */
+    const void *under; /* what alone holds it where its layer is a stage's last one: a weight's op,
+                          or, told by the layer, what that hands on; null: others, too */
 };
 
 /* A pass backwards in two, the gradient of the input first, those of the weights later: what each
  * weight's will be made of, and what the nodes that have run still hold. */
+enum hb_owed_kind { HB_OWED_PRODUCT, HB_OWED_NORM, HB_OWED_FUSED_NORM };
 struct hb_owed {
+    enum hb_owed_kind kind;
     const void *weight;
     uint32_t grad; /* held: of what the weight's op made */
     int64_t number[4];
-    bool norm;
-    void *run; /* that is run again for it; null: it is not */
+    bool wide;      /* a product in f32, whose gradient is made narrow */
+    uint8_t places; /* of the node: what the weight's op saved */
+    void *run;      /* that is run again for it; null: it is not */
 };
 struct hb_left {
     uint32_t storage;
     const void *with; /* goes with this weight's gradient; null: with all of them */
-    bool inner;
+    const void *under;
 };
 struct hb_split {
     struct hb_owed *owed;
@@ -158,6 +162,8 @@ void hb_tape_drop_value(struct hb_tape *t, uint32_t value);
 struct hb_taped *hb_tape_node(struct hb_tape *t,
                               void (*back)(struct hb_tape *, struct hb_taped *, uint32_t),
                               uint32_t out);
+/* Nodes from `first` on are held by that alone: hb_taped.under. */
+void hb_tape_hold_under(struct hb_tape *t, uint32_t first, const void *under);
 /* The node holds a storage, which is from now on counted as saved for the backward pass. */
 void hb_tape_save(struct hb_tape *t, struct hb_taped *n, uint32_t storage);
 /* These, each in its place; HB_NONE leaves it empty. */

@@ -38,51 +38,64 @@ static int64_t chosen(const struct hb_titan_layer *l)
     return hb_tape_size(l->e->t, rows_of(l), l->block->moe.top_k, 1);
 }
 
-enum { R_SORTED, R_CHOSEN, R_SCORES, R_WEIGHT, R_INPUT };
+enum { R_WEIGHT, R_INPUT };
 
-/* From the gradient of the sorted scores to the router's weight and input. */
+static uint32_t narrowed(struct hb_tape *t, uint32_t wide, const char *name)
+{
+    uint32_t narrow = hb_ops_work(t, "to bf16", name, hb_tape_bytes(t, wide) / 2);
+    hb_tape_drop(t, wide);
+    return narrow;
+}
+
+/* numbers: rows, width, experts, one group, bytes of an element. */
 static void back_router(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    const struct hb_titan_layer *l = n->thing;
-    int64_t copies = chosen(l), d = l->e->spec->model.d_model, rows = rows_of(l);
-    int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
-    bool wide = l->block->moe.router_dtype == HB_DT_F32;
-    uint32_t by_token = hb_ops_work(t, "index, backward", "gradient of the scores", 4 * copies);
+    int64_t each = n->number[4];
+    uint32_t dw = HB_NONE;
+    if (t->split)
+        hb_ops_owe(t, n, (struct hb_owed){.grad = grad, .wide = each > 2, .places = UINT8_MAX});
+    else
+        dw = hb_ops_work(t, "mm, weight's gradient", "gradient of the router",
+                         hb_tape_size(t, n->number[2], n->number[1], each));
+    uint32_t dx = hb_ops_work(t, "mm, input's gradient", "gradient of the router's input",
+                              hb_tape_size(t, n->number[0], n->number[1], each));
     hb_tape_drop(t, grad);
-    hb_tape_give_up(t, n, R_SORTED);
-    uint32_t scaled = hb_ops_work(t, "mul, backward", "gradient before the scale", 4 * copies);
+    if (t->split)
+        t->split->with = n->thing;
+    hb_tape_give_up(t, n, R_WEIGHT);
+    hb_tape_give_up(t, n, R_INPUT);
+    if (t->split)
+        t->split->with = NULL;
+    if (each > 2 && !t->split)
+        dw = narrowed(t, dw, "gradient of the router in bf16");
+    if (each > 2)
+        dx = narrowed(t, dx, "gradient of the router's input in bf16");
+    if (!t->split)
+        hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, dw);
+    hb_tape_give(t, n->in[0], dx);
+}
+
+enum { S_SORTED, S_CHOSEN, S_SCORES };
+
+/* From the gradient of the sorted scores to the logits'. numbers: copies, bytes of all scores, of
+ * the logits. */
+static void back_scores(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
+{
+    int64_t each = 4 * n->number[0], all = n->number[1];
+    uint32_t by_token = hb_ops_work(t, "index, backward", "gradient of the scores", each);
+    hb_tape_drop(t, grad);
+    hb_tape_give_up(t, n, S_SORTED);
+    uint32_t scaled = hb_ops_work(t, "mul, backward", "gradient before the scale", each);
     hb_tape_drop(t, by_token);
     uint32_t spread = hb_ops_work(t, "gather, backward", "gradient of all scores", all);
     hb_tape_drop(t, scaled);
-    hb_tape_give_up(t, n, R_CHOSEN);
+    hb_tape_give_up(t, n, S_CHOSEN);
     uint32_t logits = hb_ops_work(t, "sigmoid, backward", "gradient of the router's logits", all);
     hb_tape_drop(t, spread);
-    hb_tape_give_up(t, n, R_SCORES);
-    if (!wide) {
-        uint32_t narrow = hb_ops_work(t, "to bf16", "gradient of the router's logits", all / 2);
-        hb_tape_drop(t, logits);
-        logits = narrow;
-    }
-    int64_t each = wide ? 4 : 2;
-    uint32_t dw = hb_ops_work(t, "mm, weight's gradient", "gradient of the router",
-                              hb_tape_size(t, experts_of(l), d, each));
-    uint32_t dx = hb_ops_work(t, "mm, input's gradient", "gradient of the router's input",
-                              hb_tape_size(t, rows, d, each));
-    hb_tape_drop(t, logits);
-    hb_tape_give_up(t, n, R_WEIGHT);
-    hb_tape_give_up(t, n, R_INPUT);
-    if (wide) {
-        uint32_t weight = hb_ops_work(t, "to bf16", "gradient of the router in bf16",
-                                      hb_tape_size(t, experts_of(l), d, 2));
-        hb_tape_drop(t, dw);
-        dw = weight;
-        uint32_t input = hb_ops_work(t, "to bf16", "gradient of the router's input in bf16",
-                                     hb_tape_size(t, rows, d, 2));
-        hb_tape_drop(t, dx);
-        dx = input;
-    }
-    hb_ops_weight_grad(t, l->by_role[HB_TITAN_W_ROUTER], dw);
-    hb_tape_give(t, n->in[0], dx);
+    hb_tape_give_up(t, n, S_SCORES);
+    if (n->number[2] < all)
+        logits = narrowed(t, logits, "gradient of the router's logits");
+    hb_tape_give(t, n->in[0], logits);
 }
 
 /* A choice is kept, so that it is the same when a layer is run again (SelectiveAC's list). */
@@ -101,31 +114,56 @@ static uint32_t choose(struct hb_titan_layer *l, uint32_t scores, struct hb_kept
     return indices;
 }
 
+/* The value of the router's logits, and a storage of them in f32, in which a wide product is. */
+static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, uint32_t *out_logits)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t rows = rows_of(l), d = l->e->spec->model.d_model;
+    int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
+    bool wide = l->block->moe.router_dtype == HB_DT_F32;
+    uint32_t saved[] = {[R_WEIGHT] = HB_NONE, [R_INPUT] = t->values[x].storage};
+    if (wide) {
+        saved[R_INPUT] =
+            hb_ops_work(t, "to f32", "router's input in f32", hb_tape_size(t, rows, d, 4));
+        saved[R_WEIGHT] = hb_ops_work(t, "to f32", "router's weight in f32",
+                                      hb_tape_size(t, experts_of(l), d, 4));
+    } else {
+        hb_tape_hold(t, saved[R_INPUT]);
+    }
+    *out_logits = hb_ops_work(t, "mm", "router's logits", wide ? all : all / 2);
+    uint32_t value = hb_tape_value(t, *out_logits);
+    struct hb_taped *n = hb_tape_node(t, back_router, value);
+    if (n) {
+        n->in[0] = x;
+        n->number[0] = rows;
+        n->number[1] = d;
+        n->number[2] = experts_of(l);
+        n->number[3] = 1;
+        n->number[4] = wide ? 4 : 2;
+        n->thing = l->by_role[HB_TITAN_W_ROUTER];
+        hb_tape_save_in_order(t, n, saved, 2);
+    }
+    hb_tape_drop(t, saved[R_INPUT]);
+    hb_tape_drop(t, saved[R_WEIGHT]);
+    if (!wide) {
+        uint32_t converted = hb_ops_work(t, "to f32", "router's logits in f32", all);
+        hb_tape_drop(t, *out_logits);
+        *out_logits = converted;
+    }
+    return value;
+}
+
 /* The scores are added to by a bias that balances, not by it weighed; a map of who goes where is
  * made to count, and let go. */
 static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, struct routed *r)
 {
     struct hb_tape *t = l->e->t;
-    int64_t rows = rows_of(l), d = l->e->spec->model.d_model, copies = chosen(l);
-    int64_t all = hb_tape_size(t, rows, experts_of(l), 4);
-    bool wide = l->block->moe.router_dtype == HB_DT_F32;
-    uint32_t input = t->values[x].storage, weight = HB_NONE, best;
-    if (wide) {
-        input = hb_ops_work(t, "to f32", "router's input in f32", hb_tape_size(t, rows, d, 4));
-        weight = hb_ops_work(t, "to f32", "router's weight in f32",
-                             hb_tape_size(t, experts_of(l), d, 4));
-    }
-    uint32_t logits = hb_ops_work(t, "mm", "router's logits", wide ? all : all / 2);
-    if (!wide) {
-        uint32_t converted = hb_ops_work(t, "to f32", "router's logits in f32", all);
-        hb_tape_drop(t, logits);
-        logits = converted;
-        hb_tape_hold(t, input);
-    }
+    int64_t copies = chosen(l), all = hb_tape_size(t, rows_of(l), experts_of(l), 4);
+    uint32_t best, in_f32, logits = run_router(l, x, &in_f32);
     r->all = hb_ops_work(t, "sigmoid", "router's scores", all);
-    struct hb_taped *n = hb_tape_node(t, back_router, HB_NONE);
+    hb_tape_drop(t, in_f32);
+    struct hb_taped *n = hb_tape_node(t, back_scores, HB_NONE);
     uint32_t at = n ? t->node_count - 1 : 0;
-    hb_tape_drop(t, logits);
     uint32_t indices = choose(l, r->all, kept, &best);
     uint32_t picked = hb_ops_work(t, "gather", "scores of the chosen", 4 * copies);
     r->weights = hb_ops_work(t, "mul", "scores of the chosen, scaled", 4 * copies);
@@ -138,15 +176,16 @@ static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, st
         hb_tape_new(t, (struct hb_made){"index", "scores, sorted", 4 * copies, HB_CAT_WORKING, 0});
     r->indices = hb_ops_work(t, "floor_divide", "token of each copy", 8 * copies);
     if (n) {
-        const uint32_t saved[] = {order, indices, r->all, weight, input};
+        const uint32_t saved[] = {[S_SORTED] = order, [S_CHOSEN] = indices, [S_SCORES] = r->all};
         n = &t->nodes[at];
         n->out = r->scores;
-        n->in[0] = x;
-        n->thing = l;
+        n->in[0] = logits;
+        n->number[0] = copies;
+        n->number[1] = all;
+        n->number[2] = l->block->moe.router_dtype == HB_DT_F32 ? all : all / 2;
+        n->under = l;
         hb_tape_save_in_order(t, n, saved, (int)(sizeof saved / sizeof *saved));
     }
-    hb_tape_drop(t, input);
-    hb_tape_drop(t, weight);
     hb_tape_drop(t, order);
     hb_tape_drop(t, indices);
 }
@@ -245,11 +284,13 @@ static uint32_t dispatch(struct hb_titan_layer *l, uint32_t x, struct hb_kept *k
 {
     struct hb_tape *t = l->e->t;
     uint32_t copies = copy_rows(l, x, r->indices, "copies, sorted by expert");
+    hb_titan_hold_last(l, HB_TITAN_W_EXPERT_UP);
     if (!l->sends)
         return copies;
     uint32_t received = exchange(l, copies, kept, "rows received");
     r->permuted = find_order(l);
     uint32_t rows = copy_rows(l, received, r->permuted, "rows received, by expert");
+    hb_titan_hold_last(l, HB_TITAN_W_EXPERT_UP);
     hb_tape_drop_value(t, received);
     hb_tape_drop_value(t, copies);
     return rows;
@@ -337,9 +378,11 @@ static uint32_t run_products(struct hb_titan_layer *l, uint32_t x)
     struct hb_tape *t = l->e->t;
     uint32_t gate = grouped(l, HB_TITAN_W_EXPERT_GATE, x, "experts' gate");
     uint32_t act = hb_ops_silu(t, gate);
+    hb_titan_hold_last(l, HB_TITAN_W_EXPERT_DOWN);
     hb_tape_drop_value(t, gate);
     uint32_t up = grouped(l, HB_TITAN_W_EXPERT_UP, x, "experts' up");
     uint32_t product = hb_ops_mul(t, act, up);
+    hb_titan_hold_last(l, HB_TITAN_W_EXPERT_DOWN);
     hb_tape_drop_value(t, act);
     hb_tape_drop_value(t, up);
     uint32_t out = grouped(l, HB_TITAN_W_EXPERT_DOWN, product, "experts' output");
@@ -391,7 +434,8 @@ uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_ke
     route(l, whole, kept, &r);
     uint32_t rows = dispatch(l, whole, kept, &r);
     uint32_t out = run_products(l, rows);
-    uint32_t sum = combine(l, out, kept, &r);
+    uint32_t nodes = t->node_count, sum = combine(l, out, kept, &r);
+    hb_tape_hold_under(t, nodes, l);
     drop_routed(t, &r);
     hb_tape_drop_value(t, rows);
     hb_tape_drop_value(t, out);

@@ -133,6 +133,13 @@ void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b)
     hb_tape_drop_value(t, b);
 }
 
+void hb_titan_hold_last(struct hb_titan_layer *l, int role)
+{
+    struct hb_tape *t = l->e->t;
+    if (t->grad)
+        hb_tape_hold_under(t, t->node_count - 1, l->by_role[role]);
+}
+
 /* Up to the product that the last weight takes. */
 static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
 {
@@ -148,10 +155,12 @@ static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *ke
     }
     hb_zero3_enter_plain(l->e->zero3); /* the activation */
     uint32_t act = hb_ops_silu(t, gate);
+    hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_titan_note_module(l->e);
     hb_tape_drop_value(t, gate);
     uint32_t up = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
     uint32_t product = hb_ops_mul(t, act, up);
+    hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_tape_drop_value(t, act);
     hb_tape_drop_value(t, up);
     return product;
@@ -349,48 +358,47 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
 }
 
 static void keep_node(struct hb_tape *t, struct again *a, uint32_t node, uint32_t storage,
-                      bool inner)
+                      const void *under)
 {
     a->node_of = hb_grow(t->arena, a->node_of, a->left_count, &a->node_cap, sizeof *a->node_of);
     a->node_of[a->left_count] = node;
     a->left = hb_grow(t->arena, a->left, a->left_count, &a->left_cap, sizeof *a->left);
-    a->left[a->left_count++] = (struct hb_left){.storage = storage, .inner = inner};
+    a->left[a->left_count++] = (struct hb_left){.storage = storage, .under = under};
 }
 
-/* Nodes of the run, from `first` on, to what is left of all runs; those that are done hold what
- * they saved no longer than the run takes. */
-static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first)
+/* Nodes of the run, from `first` on, to what is left of all runs; those that are done, or that only
+ * `gone` held, hold what they saved no longer than the run takes. */
+static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first, const void *gone)
 {
     for (uint32_t i = first; i < t->node_count; i++)
         for (uint32_t place = 0; place < HB_TAPED_SAVED; place++) {
-            uint32_t storage = t->nodes[i].saved[place], at = (i - first) * HB_TAPED_SAVED + place;
-            if (a->done[i - first] >> place & 1)
+            const struct hb_taped *n = &t->nodes[i];
+            uint32_t storage = n->saved[place], at = (i - first) * HB_TAPED_SAVED + place;
+            if ((gone && n->under == gone) || a->done[i - first] >> place & 1)
                 hb_tape_drop(t, storage);
             else if (storage != HB_NONE)
-                keep_node(t, a, at, storage, t->nodes[i].inner);
+                keep_node(t, a, at, storage, n->under);
         }
     t->node_count = first;
 }
 
-/* Of a norm's node only what its weight's op saved is released: the last place. */
-static void release(struct hb_tape *t, struct again *a, uint32_t node, bool norm)
+static void release(struct hb_tape *t, struct again *a, uint32_t node, uint8_t places)
 {
-    enum { SCALED = 2 };
     for (uint32_t i = 0; i < a->left_count; i++) {
         if (a->node_of[i] / HB_TAPED_SAVED != node ||
-            (norm && a->node_of[i] % HB_TAPED_SAVED != SCALED))
+            !(places >> a->node_of[i] % HB_TAPED_SAVED & 1))
             continue;
         hb_tape_drop(t, a->left[i].storage);
         a->left[i].storage = HB_NONE;
     }
-    a->done[node] |= norm ? 1u << SCALED : UINT8_MAX;
+    a->done[node] |= places;
 }
 
-/* Nodes that nothing but the last product needs die with it, where no later layer holds it. */
-static void release_inner(struct hb_tape *t, struct again *a)
+/* Nodes that nothing but a weight's op holds die with it. */
+static void release_under(struct hb_tape *t, struct again *a, const void *under)
 {
     for (uint32_t i = 0; i < a->left_count; i++) {
-        if (!a->left[i].inner)
+        if (a->left[i].under != under)
             continue;
         hb_tape_drop(t, a->left[i].storage);
         a->left[i].storage = HB_NONE;
@@ -422,7 +430,7 @@ static struct again *new_again(struct hb_titan *e)
     return a;
 }
 
-uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o)
+uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o, bool last)
 {
     struct run *run = o->run;
     struct again *a = run->again;
@@ -436,17 +444,17 @@ uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o)
     if (t->node_count - first > a->node_count)
         HB_BUG("a layer has more than %u nodes", a->node_count);
     uint32_t node = node_with(t, first, o->weight);
-    keep_nodes(t, a, first);
+    keep_nodes(t, a, first, last ? run->layer : NULL);
     uint32_t dw = hb_ops_owed_gradient(t, o);
-    release(t, a, node, o->norm);
+    release(t, a, node, o->places);
     return dw;
 }
 
-void hb_titan_forget_inner(struct hb_tape *t, const struct hb_owed *o)
+void hb_titan_forget_under(struct hb_tape *t, const struct hb_owed *o)
 {
     struct run *run = o->run;
-    if (run->again && o->weight == run->layer->by_role[HB_TITAN_W_DOWN])
-        release_inner(t, run->again);
+    if (run->again)
+        release_under(t, run->again, o->weight);
 }
 
 void hb_titan_forget_runs(struct hb_tape *t, const struct hb_owed *o)

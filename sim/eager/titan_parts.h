@@ -123,6 +123,8 @@ void hb_titan_mark(struct hb_titan *e, bool rest, bool grads);
 uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x);
 void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b);
 void hb_titan_set_thing(struct hb_taped *n, const void *thing);
+/* In a stage's last layer the last node is held by that weight's op alone. */
+void hb_titan_hold_last(struct hb_titan_layer *l, int role);
 /* The second product too; run again, all but it. */
 uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, bool again);
 /* The mixture in its place: see titan_experts.c. */
@@ -136,10 +138,10 @@ struct hb_gather hb_titan_gather(const struct hb_titan_layer *l);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
 /* The gradient of a weight of a layer that is checkpointed, whose input's is made already: the
- * layer is run again for it. What that leaves goes with the nodes: those of the MLP with its last
- * product, where no later layer of the stage holds them; */
-uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o);
-void hb_titan_forget_inner(struct hb_tape *t, const struct hb_owed *o);
+ * layer is run again for it. What that leaves goes with the nodes: those that only this weight's op
+ * holds with it, where no later layer of the stage holds them (`last`); */
+uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o, bool last);
+void hb_titan_forget_under(struct hb_tape *t, const struct hb_owed *o);
 /* all others in the end. */
 void hb_titan_forget_runs(struct hb_tape *t, const struct hb_owed *o);
 /* Lets go of the first of those on their way to the host. */

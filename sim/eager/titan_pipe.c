@@ -223,6 +223,20 @@ static void hand_back(struct pipe *w, const struct hb_titan_stage *s, struct ali
         a->sent = grad;
 }
 
+static void drop_left(struct hb_tape *t, struct hb_split *s, const void *with)
+{
+    for (uint32_t i = 0; i < s->left_count; i++)
+        if (s->left[i].with == with)
+            hb_tape_drop(t, take(&s->left[i].storage));
+}
+
+static void drop_under(struct hb_tape *t, struct hb_split *s, const void *under)
+{
+    for (uint32_t i = 0; i < s->left_count; i++)
+        if (!s->left[i].with && s->left[i].under == under)
+            hb_tape_drop(t, take(&s->left[i].storage));
+}
+
 /* Of the input alone: nodes keep what they saved, but those beyond the last weight's. The first
  * stage has none, and runs its whole pass when its weights' turn comes. */
 static void back_input(struct pipe *w, int64_t chunk, int64_t microbatch)
@@ -256,23 +270,16 @@ static void back_input(struct pipe *w, int64_t chunk, int64_t microbatch)
     t->where = "";
     hand_back(w, s, a, microbatch);
     hb_tape_drop(t, saved);
-    if (!s->heads)
+    if (!s->heads) {
+        drop_under(t, &a->split, &e->layers[s->end - 1]);
         a->root = take(&a->output);
+    }
     replace(t, &a->output, HB_NONE);
 }
 
-static void drop_left(struct hb_tape *t, struct hb_split *s, const void *with, bool inner)
-{
-    for (uint32_t i = 0; i < s->left_count; i++) {
-        struct hb_left *l = &s->left[i];
-        if (l->with == with && (!inner || l->inner))
-            hb_tape_drop(t, take(&l->storage));
-    }
-}
-
-/* The last one made is held until the next one is (`dw` of stage_backward_weight). */
-static void pay_weight(struct pipe *w, struct hb_split *split, struct hb_weight *weight,
-                       const struct hb_titan_layer *last)
+/* The last one made is held until the next one is (`dw` of stage_backward_weight). last: no later
+ * layer, and no head, holds the graph. */
+static void pay_weight(struct pipe *w, struct hb_split *split, struct hb_weight *weight, bool last)
 {
     struct hb_titan *e = w->e;
     struct hb_tape *t = e->t;
@@ -283,33 +290,40 @@ static void pay_weight(struct pipe *w, struct hb_split *split, struct hb_weight 
         return;
     struct hb_owed *o = &split->owed[i];
     if (o->run) {
-        dw = hb_titan_run_for(t, o);
+        dw = hb_titan_run_for(t, o, last);
     } else {
         dw = hb_ops_owed_gradient(t, o);
-        drop_left(t, split, weight, false);
+        drop_left(t, split, weight);
     }
-    replace(t, &w->names.dw, hb_ops_weight_grad_alone(t, weight, dw));
+    replace(t, &w->names.dw, hb_ops_weight_grad_alone(t, o, dw));
     hb_tape_drop(t, take(&o->grad));
     if (last && o->run)
-        hb_titan_forget_inner(t, o);
-    else if (last && weight == last->by_role[HB_TITAN_W_DOWN])
-        drop_left(t, split, NULL, true);
+        hb_titan_forget_under(t, o);
+    else if (last)
+        drop_under(t, split, weight);
 }
 
-/* Weight by weight, in the order of the model's parameters. The graph above a layer holds it, so
- * what is left goes in the end. */
+/* Weight by weight, in the order of the model's parameters, experts before their router. */
+static void pay_layer(struct pipe *w, struct hb_titan_layer *l, struct hb_split *split, bool last)
+{
+    w->e->t->where = l->unit.where;
+    for (int k = 0; k < l->unit.count; k++) {
+        bool router = &l->weights[k] == l->by_role[HB_TITAN_W_ROUTER];
+        for (int x = 0; router && x < l->experts.count; x++)
+            pay_weight(w, split, &l->expert_weights[x], last);
+        pay_weight(w, split, &l->weights[k], last);
+    }
+}
+
+/* The graph above a layer holds it, so what is left goes in the end. */
 static void pay_weights(struct pipe *w, const struct hb_titan_stage *s, struct hb_split *split)
 {
     struct hb_titan *e = w->e;
-    for (int64_t i = s->first; i < s->end; i++) {
-        struct hb_titan_layer *l = &e->layers[i];
-        e->t->where = l->unit.where;
-        for (int k = 0; k < l->unit.count; k++)
-            pay_weight(w, split, &l->weights[k], i == s->end - 1 && !s->heads ? l : NULL);
-    }
+    for (int64_t i = s->first; i < s->end; i++)
+        pay_layer(w, &e->layers[i], split, i == s->end - 1 && !s->heads);
     e->t->where = "";
     for (int k = 0; s->heads && k < e->last.count; k++)
-        pay_weight(w, split, &e->last.weights[k], NULL);
+        pay_weight(w, split, &e->last.weights[k], false);
     replace(e->t, &w->names.dw, HB_NONE);
     for (uint32_t i = 0; i < split->owed_count; i++)
         hb_titan_forget_runs(e->t, &split->owed[i]);
