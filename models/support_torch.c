@@ -177,8 +177,16 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "mesh.tensor is simulated with a split vocabulary only; use true"},
         {s->precision.params != HB_DT_F32, "precision.params",
          "torchtitan's memory is simulated with f32 parameters only yet; use f32"},
-        {s->loss.chunks > 1, "loss.chunks",
-         "simulated on one device and DDP only yet; use chunks: 1, or kernel: linear"},
+        {s->loss.chunks > 1 && s->mesh[HB_AX_TENSOR] > 1, "loss.chunks",
+         "not simulated beside mesh.tensor yet; use chunks: 1, or kernel: linear"},
+        {s->loss.chunks > 1 && s->mesh[HB_AX_PIPELINE] > 1, "loss.chunks",
+         "not simulated with torchtitan's pipelines yet; use 1"},
+        {s->loss.chunks > 1 && (s->runtime.wrap_root || s->runtime.fsdp1), "loss.chunks",
+         "is of torchtitan with units of its own for the ends; use wrap: split, and FSDP2"},
+        {s->loss.chunks > 1 && s->model.tied_embeddings, "loss.chunks",
+         "not simulated with a tied head yet; use 1"},
+        {s->loss.chunks > 1 && s->loss.held != HB_HELD_NONE, "loss.held",
+         "chunks of logits are held one at a time; use none"},
     };
     return HB_REFUSE(r, gaps);
 }

@@ -372,6 +372,12 @@ void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u)
         give_back(f, u);
 }
 
+void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u)
+{
+    drop_reduced(f);
+    reduce(f, u, 0);
+}
+
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (f->plain || f->defers)

@@ -83,6 +83,8 @@ void hb_fsdp_backward_end(struct hb_fsdp *f);
 /* By the program itself: a gather that is waited for later; a unit given back. */
 void hb_fsdp_unshard(struct hb_fsdp *f, struct hb_unit *u);
 void hb_fsdp_wait_unshard(struct hb_fsdp *f, struct hb_unit *u);
+/* Its gradients are reduced; nothing is given back. */
+void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u);
 void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u);
 
 #endif

@@ -138,7 +138,7 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
     if (!w->updates && w->grad == HB_NONE)
         w->grad = w->wide ? widened(t, w->sum) : w->sum;
     else
-        hb_tape_drop(t, w->sum);
+        hb_tape_drop(t, w->each_wide ? widened(t, w->sum) : w->sum);
     w->sum = HB_NONE;
     w->seen = 0;
 }

@@ -40,10 +40,11 @@ struct hb_weight {
     struct hb_zero *zero;   /* ... into this; null: nowhere */
     struct hb_zero3 *zero3; /* what gathers it where its module is entered; null: nothing does */
     uint32_t at;            /* of its parameters */
-    bool wide;              /* kept in f32 until it is reduced, what further ones are added to */
-    int64_t uses;           /* gradients that make it whole; 0 as 1 */
-    int64_t seen;           /* of them, so far ... */
-    uint32_t sum;           /* ... together; HB_NONE */
+    bool wide;      /* kept in f32 until it is reduced, what further ones are added to ... */
+    bool each_wide; /* ... once they are in f32, too */
+    int64_t uses;   /* gradients that make it whole; 0 as 1 */
+    int64_t seen;   /* of them, so far ... */
+    uint32_t sum;   /* ... together; HB_NONE */
 };
 
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);

@@ -33,9 +33,10 @@ void hb_titan_mark(struct hb_titan *e, bool rest, bool grads)
 
 static void free_gradients(struct hb_titan *e)
 {
-    struct hb_unit *ends[] = {&e->first, &e->last, &e->root};
-    for (int64_t i = 0; i < e->layer_count + 3; i++)
-        for (struct hb_unit *u = i < 3 ? ends[i] : &e->layers[i - 3].unit; u; u = u->more) {
+    struct hb_unit *ends[] = {&e->first, &e->last, &e->root, &e->norm_alone, &e->head_alone};
+    enum { ENDS = sizeof ends / sizeof *ends };
+    for (int64_t i = 0; i < e->layer_count + ENDS; i++)
+        for (struct hb_unit *u = i < ENDS ? ends[i] : &e->layers[i - ENDS].unit; u; u = u->more) {
             hb_tape_drop(e->t, u->sharded);
             u->sharded = HB_NONE;
             for (int w = 0; e->fsdp.plain && w < u->count; w++) {
@@ -527,7 +528,7 @@ static void build_ends(struct hb_titan *e)
     e->end_weights[1] = e->norm;
     e->end_weights[2] = e->head;
     struct hb_unit none = {.where = "", .gathered = HB_NONE, .sharded = HB_NONE};
-    e->first = e->last = e->root = none;
+    e->first = e->last = e->root = e->norm_alone = e->head_alone = none;
     if (e->has_root) {
         e->root.weights = e->end_weights;
         e->root.count = e->spec->model.tied_embeddings ? 2 : 3;
@@ -540,6 +541,13 @@ static void build_ends(struct hb_titan *e)
     e->last.weights = e->end_weights + 1;
     e->last.count = 2;
     e->last.keeps = true;
+    e->by_chunk = e->spec->loss.chunks > 1 && !e->fsdp.plain;
+    if (!e->by_chunk)
+        return;
+    e->norm_alone.weights = e->end_weights + 1;
+    e->head_alone.weights = e->end_weights + 2;
+    e->norm_alone.count = e->head_alone.count = 1;
+    e->end_weights[2].wide = e->end_weights[2].each_wide = e->fsdp.reduce_bytes > 2;
 }
 
 int64_t hb_titan_sequences(const struct hb_spec *s)
@@ -649,7 +657,7 @@ static void build(struct hb_titan *e)
     if (spec->model.blocks[0].remat.offload)
         e->stash = hb_arena_alloc(e->t->arena, HB_TITAN_STASH, sizeof *e->stash);
     e->end_weights[spec->model.tied_embeddings ? 0 : 2].uses =
-        hb_add_sat(e->chunk_count, spec->model.tied_embeddings);
+        hb_add_sat(e->by_chunk ? 1 : e->chunk_count, spec->model.tied_embeddings);
     if (spec->optimizer.in_backward)
         update_in_backward(e);
 }

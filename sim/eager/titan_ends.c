@@ -81,7 +81,12 @@ static void back_after_last(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     (void)t;
     (void)grad;
-    hb_fsdp_after_backward(&e->fsdp, &e->last);
+    if (!e->by_chunk) {
+        hb_fsdp_after_backward(&e->fsdp, &e->last);
+        return;
+    }
+    hb_fsdp_reshard(&e->fsdp, &e->last);
+    hb_fsdp_reduce(&e->fsdp, &e->norm_alone);
 }
 
 /* Tensors that the last norm keeps: its input in f32, its scale, its input scaled. */
@@ -102,6 +107,17 @@ static void back_split(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_tape_give(t, n->in[0], all);
 }
 
+static void run_logits(struct hb_titan *e, struct hb_titan_chunk *c, struct hb_weight *w)
+{
+    c->logits = hb_ops_linear(e->t, c->in,
+                              (struct hb_linear){.name = "logits",
+                                                 .rows = c->rows,
+                                                 .in = e->spec->model.d_model,
+                                                 .out = w->rows,
+                                                 .weight = w});
+    hb_tape_count_as(e->t, e->t->values[c->logits].storage, HB_CAT_LOGITS);
+}
+
 static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
 {
     struct hb_tape *t = e->t;
@@ -114,13 +130,7 @@ static void run_chunks(struct hb_titan *e, uint32_t h, struct hb_weight *w)
     for (int64_t i = 0; i < e->chunk_count; i++) {
         struct hb_titan_chunk *c = &e->chunks[i];
         c->in = cut ? hb_tape_value(t, t->values[h].storage) : h;
-        c->logits = hb_ops_linear(t, c->in,
-                                  (struct hb_linear){.name = "logits",
-                                                     .rows = c->rows,
-                                                     .in = e->spec->model.d_model,
-                                                     .out = w->rows,
-                                                     .weight = w});
-        hb_tape_count_as(t, t->values[c->logits].storage, HB_CAT_LOGITS);
+        run_logits(e, c, w);
     }
 }
 
@@ -176,34 +186,6 @@ static void run_linear_loss(struct hb_titan *e, uint32_t h, struct hb_weight *w)
     }
     hb_tape_drop(t, dx);
     hb_tape_drop(t, dw);
-}
-
-void hb_titan_head(struct hb_titan *e, uint32_t x)
-{
-    struct hb_tape *t = e->t;
-    int64_t d = e->spec->model.d_model;
-    t->where = "";
-    if (!e->has_root)
-        hb_fsdp_before_forward(&e->fsdp, &e->last);
-    if (!e->has_root)
-        hb_titan_set_thing(hb_tape_node(t, back_after_last, HB_NONE), e);
-    struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
-    uint32_t h = hb_titan_norms_fused(e->spec) ? hb_ops_norm_fused(t, x, e->rows, d, w)
-                                               : hb_ops_norm(t, x, e->rows, d, w);
-    hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
-    hb_tape_drop_value(t, x);
-    hb_titan_note_module(e);
-    uint32_t whole = hb_titan_gathered(e, h);
-    t->phase = HB_PHASE_LOSS;
-    w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
-    if (e->spec->loss.kernel == HB_LOSS_LINEAR)
-        run_linear_loss(e, whole, w);
-    else
-        run_chunks(e, whole, w);
-    hb_titan_drop_both(t, whole, h);
-    hb_titan_note_module(e);
-    hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
-    hb_fsdp_forward_end(&e->fsdp);
 }
 
 /* --- the loss --- */
@@ -315,32 +297,128 @@ static bool is_compiled(const struct hb_titan *e)
     return e->spec->loss.kernel == HB_LOSS_COMPILED || (e->tune && e->spec->runtime.compile);
 }
 
+static void chunk_forward(struct hb_titan *e, struct hb_titan_chunk *c)
+{
+    if (c->by_sequence)
+        hb_titan_log_probabilities(e, c);
+    else if (is_compiled(e))
+        compiled_forward(e, c);
+    else if (e->ways > 1)
+        parallel_forward(e, c);
+    else
+        eager_forward(e, c);
+}
+
+static void chunk_backward(struct hb_titan *e, struct hb_titan_chunk *c)
+{
+    e->t->values[c->logits].grad = c->by_sequence   ? hb_titan_back_log_probabilities(e, c)
+                                   : is_compiled(e) ? compiled_backward(e, c)
+                                   : e->ways > 1    ? parallel_backward(e, c)
+                                                    : eager_backward(e, c);
+}
+
+/* It has run with the head already. */
+static bool has_run(const struct hb_titan *e)
+{
+    return e->spec->loss.kernel == HB_LOSS_LINEAR || e->by_chunk;
+}
+
 void hb_titan_loss(struct hb_titan *e)
 {
-    for (int64_t i = 0; i < e->chunk_count && e->spec->loss.kernel != HB_LOSS_LINEAR; i++) {
-        struct hb_titan_chunk *c = &e->chunks[i];
-        if (c->by_sequence)
-            hb_titan_log_probabilities(e, c);
-        else if (is_compiled(e))
-            compiled_forward(e, c);
-        else if (e->ways > 1)
-            parallel_forward(e, c);
-        else
-            eager_forward(e, c);
-    }
-    for (int64_t i = 0; i < e->chunk_count && e->spec->loss.kernel != HB_LOSS_LINEAR; i++)
+    if (has_run(e))
+        return;
+    for (int64_t i = 0; i < e->chunk_count; i++)
+        chunk_forward(e, &e->chunks[i]);
+    for (int64_t i = 0; i < e->chunk_count; i++)
         drop_logits(e, &e->chunks[i]);
 }
 
 void hb_titan_back_loss(struct hb_titan *e)
 {
-    for (int64_t i = e->chunk_count - 1; i >= 0 && e->spec->loss.kernel != HB_LOSS_LINEAR; i--) {
-        struct hb_titan_chunk *c = &e->chunks[i];
-        e->t->values[c->logits].grad = c->by_sequence   ? hb_titan_back_log_probabilities(e, c)
-                                       : is_compiled(e) ? compiled_backward(e, c)
-                                       : e->ways > 1    ? parallel_backward(e, c)
-                                                        : eager_backward(e, c);
+    for (int64_t i = e->chunk_count - 1; i >= 0 && !has_run(e); i--)
+        chunk_backward(e, &e->chunks[i]);
+}
+
+/* --- head and loss, chunk by chunk --- */
+
+/* One chunk there and back; `held`: logits that the program's name for them holds. */
+static void run_chunk(struct hb_titan *e, struct hb_titan_chunk *c, uint32_t h, uint32_t *held)
+{
+    struct hb_tape *t = e->t;
+    uint32_t first = t->node_count;
+    c->in = hb_tape_value(t, t->values[h].storage);
+    run_logits(e, c, e->head_alone.weights);
+    hb_tape_drop(t, *held);
+    *held = t->values[c->logits].storage;
+    chunk_forward(e, c);
+    chunk_backward(e, c);
+    hb_tape_back(t, first);
+    if (c == &e->chunks[e->chunk_count - 1])
+        hb_fsdp_reduce(&e->fsdp, &e->head_alone);
+    uint32_t grad = t->values[c->in].grad;
+    hb_tape_drop(t, hb_ops_work(t, "to f32", "gradient of a chunk's hidden states",
+                                2 * hb_tape_bytes(t, grad)));
+    hb_tape_drop(t, grad);
+}
+
+/* torchtitan's ChunkedLossWrapper (components/loss.py, b5bcd76): the model ends with its last norm,
+ * whose unit is given back, but the first time; the head, whole again, and the loss run there and
+ * back by themselves, gradients of the hidden states put together in f32. */
+static void run_by_chunk(struct hb_titan *e, uint32_t h)
+{
+    struct hb_tape *t = e->t;
+    int64_t d = e->spec->model.d_model;
+    uint32_t logits = HB_NONE;
+    t->phase = HB_PHASE_LOSS;
+    if (!e->last.keeps)
+        hb_fsdp_reshard(&e->fsdp, &e->last);
+    hb_fsdp_forward_end(&e->fsdp);
+    uint32_t sum = hb_ops_work(t, "zeros_like", "gradient of the last norm's output in f32",
+                               hb_tape_size(t, e->tokens, d, 4));
+    hb_fsdp_unshard(&e->fsdp, &e->last);
+    hb_fsdp_wait_unshard(&e->fsdp, &e->last);
+    for (int64_t i = 0; i < e->chunk_count; i++)
+        run_chunk(e, &e->chunks[i], h, &logits);
+    hb_fsdp_reshard(&e->fsdp, &e->last);
+    e->last.keeps = false;
+    t->values[h].grad = hb_ops_work(t, "to bf16", "gradient of the last norm's output",
+                                    hb_tape_size(t, e->tokens, d, 2));
+    hb_tape_drop(t, sum);
+    hb_tape_drop(t, logits);
+    hb_tape_drop_value(t, h);
+    hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
+}
+
+void hb_titan_head(struct hb_titan *e, uint32_t x)
+{
+    struct hb_tape *t = e->t;
+    int64_t d = e->spec->model.d_model;
+    t->where = "";
+    if (!e->has_root)
+        hb_fsdp_before_forward(&e->fsdp, &e->last);
+    if (!e->has_root)
+        hb_titan_set_thing(hb_tape_node(t, back_after_last, HB_NONE), e);
+    struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
+    uint32_t h = hb_titan_norms_fused(e->spec) ? hb_ops_norm_fused(t, x, e->rows, d, w)
+                                               : hb_ops_norm(t, x, e->rows, d, w);
+    hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
+    hb_tape_drop_value(t, x);
+    hb_titan_note_module(e);
+    if (e->by_chunk) {
+        run_by_chunk(e, h);
+        return;
     }
+    uint32_t whole = hb_titan_gathered(e, h);
+    t->phase = HB_PHASE_LOSS;
+    w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
+    if (e->spec->loss.kernel == HB_LOSS_LINEAR)
+        run_linear_loss(e, whole, w);
+    else
+        run_chunks(e, whole, w);
+    hb_titan_drop_both(t, whole, h);
+    hb_titan_note_module(e);
+    hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
+    hb_fsdp_forward_end(&e->fsdp);
 }
 
 void hb_titan_forget_logits(struct hb_titan *e)

@@ -95,9 +95,12 @@ struct hb_titan {
     struct hb_weight table, norm, head;
     struct hb_weight end_weights[3];
     struct hb_unit first, last, root;
-    bool has_root;           /* the ends are the root's own, whole all through */
-    int64_t sequences;       /* of a microbatch, on the device ... */
-    int64_t tokens;          /* ... and their tokens */
+    bool
+        by_chunk; /* head and loss run chunk by chunk, before the pass backwards; the last unit's */
+    struct hb_unit norm_alone, head_alone; /* gradients are reduced in two */
+    bool has_root;                         /* the ends are the root's own, whole all through */
+    int64_t sequences;                     /* of a microbatch, on the device ... */
+    int64_t tokens;                        /* ... and their tokens */
     int64_t rows;            /* of the residual: a part of them under sequence parallelism */
     int64_t ways;            /* tensor axis */
     struct hb_gather gather; /* over it */

@@ -699,7 +699,7 @@ static void what_is_not_known_is_refused(void **state)
         "optimizer: {name: muon}\n",
         "optimizer: {offload: pinned_host}\n",
         "precision: {params: bf16}\n",
-        "loss: {chunks: 8}\n",
+        "loss: {chunks: 8, held: compute}\n",
         "loss: {kernel: linear, held: f32}\n",
         "mesh: {fsdp: 4, tensor: 2}\nsharding: {residual_over_tensor: true}\n"
         "loss: {kernel: linear}\n",
