@@ -378,6 +378,19 @@ void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u)
     reduce(f, u, 0);
 }
 
+/* slot: what `more` has packed goes with the next unit's; 0: before this one's own. */
+static void reduce_both(struct hb_fsdp *f, struct hb_unit *u, int slot)
+{
+    drop_reduced(f);
+    if (u->more) {
+        reduce(f, u->more, slot);
+        give_back(f, u);
+    }
+    if (!slot)
+        drop_reduced(f);
+    reduce(f, u, 0);
+}
+
 void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (f->plain || f->defers)
@@ -390,12 +403,13 @@ void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
         give_back(f, u->more);
     else
         give_back(f, u);
-    drop_reduced(f);
-    if (u->more) {
-        reduce(f, u->more, 1);
-        give_back(f, u);
-    }
-    reduce(f, u, 0);
+    reduce_both(f, u, 1);
+}
+
+void hb_fsdp_reduce_whole(struct hb_fsdp *f, struct hb_unit *u)
+{
+    give_back(f, u->more ? u->more : u);
+    reduce_both(f, u, f->replicas ? 1 : 0);
 }
 
 void hb_fsdp_backward_end(struct hb_fsdp *f)

@@ -83,6 +83,9 @@ void hb_fsdp_backward_end(struct hb_fsdp *f);
 /* By the program itself: a gather that is waited for later; a unit given back. */
 void hb_fsdp_unshard(struct hb_fsdp *f, struct hb_unit *u);
 void hb_fsdp_wait_unshard(struct hb_fsdp *f, struct hb_unit *u);
+/* What was deferred: `more` first, whose packed gradients go before the unit's own are packed; with
+ * replicas as after a pass (torch-experts, moe-pipes/06). */
+void hb_fsdp_reduce_whole(struct hb_fsdp *f, struct hb_unit *u);
 /* Its gradients are reduced; nothing is given back. */
 void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u);
 void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u);

@@ -47,6 +47,7 @@ struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
                               .whole = HB_NONE,
                               .grad = HB_NONE,
                               .part = HB_NONE,
+                              .waiting = HB_NONE,
                               .sum = HB_NONE};
 }
 
@@ -111,7 +112,7 @@ static uint32_t widened(struct hb_tape *t, uint32_t grad)
 /* Autograd puts the gradients of a weight that is used more than once together before anybody sees
  * them: two in a storage of their own, further ones in place (torch 2.15, real tensors). What an
  * earlier microbatch left is added to in place. */
-void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
+static void add_gradient(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
 {
     if (w->seen == 0) {
         w->sum = grad;
@@ -141,6 +142,22 @@ void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
         hb_tape_drop(t, w->each_wide ? widened(t, w->sum) : w->sum);
     w->sum = HB_NONE;
     w->seen = 0;
+}
+
+void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
+{
+    if (w->late)
+        w->waiting = grad;
+    else
+        add_gradient(t, w, grad);
+}
+
+void hb_ops_late_gradient(struct hb_tape *t, struct hb_weight *w)
+{
+    uint32_t grad = w->waiting;
+    w->waiting = HB_NONE;
+    if (grad != HB_NONE)
+        add_gradient(t, w, grad);
 }
 
 /* --- a weight's gradient later --- */

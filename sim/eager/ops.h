@@ -40,11 +40,13 @@ struct hb_weight {
     struct hb_zero *zero;   /* ... into this; null: nowhere */
     struct hb_zero3 *zero3; /* what gathers it where its module is entered; null: nothing does */
     uint32_t at;            /* of its parameters */
-    bool wide;      /* kept in f32 until it is reduced, what further ones are added to ... */
-    bool each_wide; /* ... once they are in f32, too */
-    int64_t uses;   /* gradients that make it whole; 0 as 1 */
-    int64_t seen;   /* of them, so far ... */
-    uint32_t sum;   /* ... together; HB_NONE */
+    bool wide;        /* kept in f32 until it is reduced, what further ones are added to ... */
+    bool each_wide;   /* ... once they are in f32, too */
+    bool late;        /* a gradient goes on with hb_ops_late_gradient alone ... */
+    uint32_t waiting; /* ... until when it is here; HB_NONE */
+    int64_t uses;     /* gradients that make it whole; 0 as 1 */
+    int64_t seen;     /* of them, so far ... */
+    uint32_t sum;     /* ... together; HB_NONE */
 };
 
 struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols);
@@ -126,6 +128,7 @@ uint32_t hb_ops_scatter(struct hb_tape *t, uint32_t x, struct hb_gather g, struc
 uint32_t hb_ops_gather_storage(struct hb_tape *t, uint32_t x, struct hb_gather g);
 /* What is in the buffer goes, and the rank's own part of it stays. */
 void hb_ops_reduce_bucket(struct hb_tape *t, struct hb_zero *z);
+void hb_ops_late_gradient(struct hb_tape *t, struct hb_weight *w);
 /* From a storage whose gradient is `grad` on to the weight. */
 void hb_ops_weight_grad(struct hb_tape *t, struct hb_weight *w, uint32_t grad);
 

@@ -333,6 +333,7 @@ static void add_experts(struct hb_titan_layer *l)
         w.across = across;
         if (l->sends) {
             w.ranks = ranks;
+            w.late = true;
             l->expert_weights[i] = w;
             l->by_role[told[i].role] = &l->expert_weights[i];
             continue;

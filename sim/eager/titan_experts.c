@@ -17,6 +17,8 @@ struct routed {
     uint32_t indices;  /* storage: the token of each copy, sorted */
     uint32_t weights;  /* storage: scores of the chosen, by token */
     uint32_t all;      /* storage: scores of all experts */
+    uint32_t chosen;   /* storage: the experts of each token */
+    uint32_t map;      /* storage: who goes where */
     uint32_t permuted; /* storage: where each row received goes; HB_NONE */
 };
 
@@ -154,7 +156,7 @@ static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, uint32_t *out_l
 }
 
 /* The scores are added to by a bias that balances, not by it weighed; a map of who goes where is
- * made to count, and let go. */
+ * made to count. */
 static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, struct routed *r)
 {
     struct hb_tape *t = l->e->t;
@@ -169,7 +171,7 @@ static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, st
     r->weights = hb_ops_work(t, "mul", "scores of the chosen, scaled", 4 * copies);
     hb_tape_drop(t, picked);
     hb_tape_drop(t, best);
-    hb_tape_drop(t, hb_ops_work(t, "zeros_like", "map of the chosen", all / 4));
+    r->map = hb_ops_work(t, "zeros_like", "map of the chosen", all / 4);
     hb_tape_drop(t, hb_ops_work(t, "sort", "chosen experts, sorted", 8 * copies));
     uint32_t order = hb_ops_work(t, "sort", "order of the copies", 8 * copies);
     r->scores =
@@ -187,7 +189,7 @@ static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, st
         hb_tape_save_in_order(t, n, saved, (int)(sizeof saved / sizeof *saved));
     }
     hb_tape_drop(t, order);
-    hb_tape_drop(t, indices);
+    r->chosen = indices;
 }
 
 /* --- copies to the experts' ranks and back --- */
@@ -373,9 +375,22 @@ static uint32_t grouped(struct hb_titan_layer *l, int role, uint32_t x, const ch
                                             .weight = l->by_role[role]});
 }
 
+/* Of experts that are sent to, whose weights are DTensors: to_local() comes before all products,
+ * one weight after the other, and so its gradient, the last weight's first, behind all of theirs.
+ */
+static void back_to_local(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
+{
+    struct hb_titan_layer *l = (struct hb_titan_layer *)(uintptr_t)n->thing;
+    (void)grad;
+    for (int i = HB_TITAN_EXPERT_WEIGHTS; i-- > 0;)
+        hb_ops_late_gradient(t, &l->expert_weights[i]);
+}
+
 static uint32_t run_products(struct hb_titan_layer *l, uint32_t x)
 {
     struct hb_tape *t = l->e->t;
+    if (l->sends)
+        hb_titan_set_thing(hb_tape_node(t, back_to_local, HB_NONE), l);
     uint32_t gate = grouped(l, HB_TITAN_W_EXPERT_GATE, x, "experts' gate");
     uint32_t act = hb_ops_silu(t, gate);
     hb_titan_hold_last(l, HB_TITAN_W_EXPERT_DOWN);
@@ -446,5 +461,7 @@ uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_ke
         hb_tape_drop_value(t, whole);
     hb_tape_drop(t, r.weights);
     hb_tape_drop(t, r.all);
+    hb_tape_drop(t, r.chosen);
+    hb_tape_drop(t, r.map);
     return sum;
 }

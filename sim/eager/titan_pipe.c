@@ -134,14 +134,12 @@ static void reduce(struct pipe *w, int64_t chunk)
     rest.embeds = false;
     e->t->where = "";
     e->fsdp.first_pool = (uint8_t)(chunk * HB_POOL_ALL_REDUCE);
-    e->fsdp.defers = false;
-    each_unit(e, &rest, true, hb_fsdp_after_backward);
+    each_unit(e, &rest, true, hb_fsdp_reduce_whole);
     if (e->stages[chunk].embeds) {
         if (e->ways > 1)
             table->grad = hb_titan_own_table(e, table->grad);
-        hb_fsdp_after_backward(&e->fsdp, &e->first);
+        hb_fsdp_reduce_whole(&e->fsdp, &e->first);
     }
-    e->fsdp.defers = true;
 }
 
 /* --- passes --- */
