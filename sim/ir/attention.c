@@ -643,10 +643,13 @@ static int attend_sequence(struct hb_lower *lo, struct hb_layer *y, const struct
 static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct heads *h, int o)
 {
     /* Where heads are a dimension of the weights, the copy is a change of layout only, and one of
-     * the two is kept (llama3-8b/remat_custom_inputdev_ctxdev; two in bwd/remat=names:attn_ctx). */
-    bool apart = y->block->attention.split_heads || lo->maxtext;
+     * the two is kept: a kernel's result that has the name (llama3-8b/remat_custom_inputdev_ctxdev;
+     * two in bwd/remat=names:attn_ctx), or this (qwen3-14b, fsdp 32, H100: bf16[40,2,8192,40,128]
+     * for q and for it). */
+    bool whole = y->block->attention.split_heads || lo->maxtext;
+    bool named = whole && h->fused_kernel && lo->habits->kernel_names_result;
     struct hb_value ctx = head_value(
-        lo, "attention context", apart && h->fused_kernel ? 0 : 1u << HB_TN_ATTN_CTX,
+        lo, "attention context", named ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
     int c = hb_layer_value(lo, y, ctx);
     hb_layer_step(lo, y,

@@ -41,6 +41,22 @@ void hb_chunks_turn(struct hb_lower *lo)
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "turn head", l->arg, l->transposed);
 }
 
+/* A stage's part is cast and sent to whom it belongs, while the head is gathered, out of what others
+ * sent (llama3b, pp4d2f2, H100: two bf16[1536,128256] beside f32[1536,128256] and the gathered
+ * head). */
+static uint32_t cast_staged(struct hb_lower *lo, uint32_t part)
+{
+    struct hb_shape own = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, false);
+    struct hb_emit e = {.name = "cast gradient of the head", .kind = HB_OP_ELEMENTWISE};
+    uint32_t cast = hb_temp(lo, "head, gradient of a chunk, cast", HB_CAT_GRADIENTS, own);
+    hb_emit_read(&e, part);
+    hb_emit_write(&e, cast);
+    if (lo->habits->gathers_timed)
+        hb_emit_write(&e, hb_temp(lo, "head, sent to be gathered", HB_CAT_COMMUNICATION, own));
+    hb_emit(lo, &e);
+    return cast;
+}
+
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
  * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
  * XLA:GPU's sum is each device's part in f32. */
@@ -60,11 +76,15 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     bool split = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool scattered =
         lo->habits->logits_copies == 2 || split || hb_weight_sums_own(lo, lo->local.vocab);
+    bool staged = lo->habits->logits_copies == 2 && hb_head_grad_staged(lo);
+    enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, lo->p->bufs[c->dlogits].dtype, true));
+                            hb_leaf_layer_shape(l, dtype, !staged));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
-     * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
-    bool same = !scattered && lo->p->bufs[c->dlogits].dtype == lo->compute;
+     * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more); a stage's part
+     * too, before it is cast and sent to whom it belongs (llama3b, pp4d2f2, H100:
+     * f32[1536,128256], all-reduce-start in its place). */
+    bool same = staged || (!scattered && dtype == lo->compute);
     uint32_t part =
         same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
              : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
@@ -73,6 +93,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     hb_emit_grad_sum(lo, "sum gradient of the head", full, part);
+    if (staged)
+        part = cast_staged(lo, part);
     /* v5e sums it beside the other product, which reads the logits' gradient and the head (3B and
      * 8B,v5e,f64,chunk4, 3B over 128, tied or not: f32[4096,128256] and bf16 of it, both others).
      */

@@ -87,10 +87,16 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
     return first ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
 }
 
+static bool exchanges_states(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->local.input_ways > 1;
+}
+
 /* On several the weights' gradients outweigh the logits, of which one waits for the head's gradient
  * (PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them (tail.h); where that does not know
  * the step, before the loss. A loss in chunks is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8
- * and gemma2b,f8,chunk8 on ROCm). */
+ * and gemma2b,f8,chunk8 on ROCm), but behind it where there is an exchange to hide, of a pipeline's
+ * gradients (llama3b, pp4d2f2: all-to-all-start.5, zeros, all-to-all-done.5). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     /* What waits and has no operands the compiler's rematerialization makes again first, just
@@ -105,7 +111,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     int64_t grads = lo->stacked_grad_bytes;
     int64_t logits = loss_bytes(lo);
     if (lo->spec->loss.chunks > 1)
-        return HB_ZEROS_FIRST;
+        return exchanges_states(lo) ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
     if (hb_habits_devices(lo->spec) == 1)
         return zeros_alone(lo, grads, logits);
     int64_t held = hb_add_sat(score_bytes(lo), hb_mul_sat(2, grads));
@@ -139,12 +145,6 @@ void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if ((each ? (enum hb_zeros_at)lo->leaves[i].zeros_at : all) == at && !are_there(lo, i))
             hb_weight_zero_grads(lo, i, i + 1);
-}
-
-bool hb_order_permutes(const struct hb_lower *lo)
-{
-    int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
-    return stages == hb_fsdp_ways(lo, false);
 }
 
 /* Where nothing moves it the second gather starts beside the first: in unrolled programs (1B with

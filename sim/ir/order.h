@@ -40,8 +40,4 @@ bool hb_order_rows_stay(const struct hb_lower *lo);
  * gradients at the layer's end, the head's at the end of all. */
 bool hb_order_depth(const struct hb_lower *lo);
 
-/* Whether the stages of a pipeline are as many as fsdp's shards, so that a change of axis is a
- * permutation. */
-bool hb_order_permutes(const struct hb_lower *lo);
-
 #endif
