@@ -41,9 +41,9 @@ void hb_chunks_turn(struct hb_lower *lo)
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "turn head", l->arg, l->transposed);
 }
 
-/* A stage's part is cast and sent to whom it belongs, while the head is gathered, out of what others
- * sent (llama3b, pp4d2f2, H100: two bf16[1536,128256] beside f32[1536,128256] and the gathered
- * head). */
+/* A stage's part is cast and sent to whom it belongs, while the head is gathered, out of what
+ * others sent (llama3b, pp4d2f2, H100: two bf16[1536,128256] beside f32[1536,128256] and the
+ * gathered head). */
 static uint32_t cast_staged(struct hb_lower *lo, uint32_t part)
 {
     struct hb_shape own = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, false);

@@ -206,10 +206,10 @@ static uint32_t sum_head(struct tail *t)
 }
 
 /* The table's: rows exchanged over fsdp, each device scatters into its features; with more tokens
- * than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied head's
- * gradient is in the weight's dtype already, into that (granite8b over data 2 and fsdp 32, all
- * bf16: the scatter reads all-gather.19 of it; not llama1b over data 8, whose product is f32, nor
- * over data 4 and fsdp 4, whose weight is). */
+ * than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied weight
+ * is in the compute dtype, into the head's gradient (granite8b over data 2 and fsdp 32, all bf16:
+ * the scatter reads all-gather.19 of it; cast first where the product is f32: qwen3-4b the same,
+ * llama1b over data 8; not that over data 4 and fsdp 4 whose weight is f32). */
 static uint32_t add_table(struct tail *t, uint32_t head)
 {
     double rows = t->tokens * t->width * 2, table = t->width * t->words * 2;
@@ -287,8 +287,12 @@ static void sum_grads(struct tail *t)
     bool one = t->lo->head == t->lo->embed; /* weight for both */
     uint32_t last = t->count - 1;
     uint32_t norm = t->joins ? HB_NONE : send(t, SUM_ALL, t->loss, t->width * 4, t->norm);
-    bool into = one && hb_order_dot_narrow(t->lo) && hb_weight_grad_dtype(t->lo) == t->lo->compute;
-    uint32_t head = into ? sum_head(t) : HB_NONE, table = add_table(t, head);
+    bool into = one && hb_weight_grad_dtype(t->lo) == t->lo->compute;
+    double own = t->width * t->words / (double)t->fsdp.size;
+    uint32_t head = into ? sum_head(t) : HB_NONE;
+    if (into && !hb_order_dot_narrow(t->lo))
+        head = add(t, pass_us(6 * own), head);
+    uint32_t table = add_table(t, head);
     head = into ? head : sum_head(t);
     if (one && !into)
         table = add_two(t, 0.1, table, head);
