@@ -478,6 +478,12 @@ static bool is_turn_fused(const struct heads *h, const struct hb_shape *wide)
     return h->q < FUSED_HEADS * h->kv && bytes > FUSED_ABOVE && bytes < FUSED_BELOW;
 }
 
+static bool is_softmax_fused(const struct heads *h, const struct hb_shape *wide)
+{
+    int64_t bytes = hb_shape_plain_bytes(wide);
+    return h->q > h->kv && h->q < 8 * h->kv && (bytes >= (int64_t)2048 << 20);
+}
+
 /* What a block of queries holds backwards: two of scores in f32 and two in bf16 (bwd/base); with
  * grouped queries the gradient is turned before it is cast, and three in f32 are there (1B/loss=
  * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
@@ -490,9 +496,11 @@ static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const st
     /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
     bool stage = lo->spec->stack.form == HB_FORM_LOOP && lo->expert_batch != HB_EXPERTS_GATHERED;
     s->back_scratch[0] = s->back_scratch[1] = wide;
-    s->back_scratch[2] = grouped && !stage && !hb_order_depth(lo) ? wide : narrow;
+    bool fused = is_softmax_fused(h, &wide);
+    s->back_scratch[2] = grouped && !fused && !stage && !hb_order_depth(lo) ? wide : narrow;
     s->back_scratch[3] = narrow;
-    s->back_scratch_count = grouped && (hb_order_depth(lo) || !is_turn_fused(h, &wide)) ? 3 : 4;
+    s->back_scratch_count =
+        grouped && (fused || hb_order_depth(lo) || !is_turn_fused(h, &wide)) ? 3 : 4;
     /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).
      */
     if (s->back_scratch_count == 3)

@@ -110,23 +110,25 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
 
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
- * and bf16 of the gathered head). */
+ * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100:
+ * bf16[5120,151936] from 2 to 24 of 31, beside logits of bf16 and f32). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
-    bool again = inside && lo->habits->logits_copies == 2;
+    bool first = inside && lo->habits->logits_copies == 2;
     if (inside)
         c->w = hb_loss_use_head(lo, true);
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
-    if (again) {
+    bool once = hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
+    if (first && !once)
         c->w = hb_loss_use_head(lo, true);
+    if (first)
         chunk_head_grad(lo, c, sum);
-    }
     uint32_t part = hb_loss_grad_through(lo, c);
     uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
     lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
-    if (!again)
+    if (!first)
         chunk_head_grad(lo, c, sum);
 }
 

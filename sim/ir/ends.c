@@ -229,6 +229,15 @@ static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)
     return both;
 }
 
+/* A tied head's gradient in the weight's dtype is what rows are added to (tail.c). */
+static bool takes_head(const struct hb_lower *lo)
+{
+    const struct hb_leaf *l = &lo->leaves[lo->embed];
+    return l->grad != HB_NONE && hb_habits_ordered(lo->spec) &&
+           lo->spec->lookup == HB_LOOKUP_GATHER && !hb_order_table_whole(lo) &&
+           hb_weight_grad_dtype(lo) == lo->compute;
+}
+
 static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
@@ -239,8 +248,11 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
         exchange_rows(lo, grad, rows);
     }
     bool product = lo->spec->lookup == HB_LOOKUP_ONEHOT;
-    if (ends->table_grad == HB_NONE && !product)
+    bool takes = takes_head(lo);
+    if (ends->table_grad == HB_NONE && !product && !takes)
         hb_ends_zero_table(lo, ends);
+    if (takes)
+        ends->table_grad = l->grad;
     uint32_t into =
         product ? hb_temp(lo, "embedding, gradient", HB_CAT_GRADIENTS, table_grad_shape(lo))
                 : hb_temp_in_place(lo, "embedding, gradient", HB_CAT_GRADIENTS, ends->table_grad);
@@ -251,7 +263,7 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_read(&e, lo->tokens);
     hb_emit_read(&e, ends->iota);
     uint32_t head = l->grad; /* of a table that is tied */
-    bool apart = head != HB_NONE && hb_habits_ordered(lo->spec);
+    bool apart = head != HB_NONE && hb_habits_ordered(lo->spec) && !takes;
     hb_emit_read(&e, apart ? HB_NONE : head);
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
