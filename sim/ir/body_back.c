@@ -558,11 +558,6 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         if ((s->back_out & 1u << i) ||
             (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))
             hb_body_bring(b, s->out[i]);
-    if (s->first_apart)
-        make_put_off(b, s);
-    uint32_t first = s->first_apart ? b->grad[s->in[0]] : HB_NONE;
-    if (s->first_apart)
-        b->grad[s->in[0]] = HB_NONE;
     begin_sums(b, s);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "backward of ", s->name);
@@ -592,8 +587,6 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         back_put_off(b, s, true);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
-    if (s->first_apart)
-        b->grad[s->in[0]] = first;
     if (s->turned_for_ring && s->first_last)
         b->grad[s->in[1]] = hb_body_turn(b, made[1], s->in[1]);
     if (s->back_scratch_after)

@@ -83,8 +83,7 @@ struct hb_step_op {
     bool grad_late;          /* of a product: its weight's gradient waits for the layer's end */
     bool off_early;          /* the other's comes with those of the activation ... */
     bool makes_off;          /* ... which is this */
-    bool first_last;         /* of its inputs' gradients, the first's: where it is read ... */
-    bool first_apart;        /* ... or before the others, by an op of its own */
+    bool first_last;         /* of its inputs' gradients, the first's: where it is read */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */
     double sent_bytes;       /* ... and what either sends; 0: as its result says */
 };

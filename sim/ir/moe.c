@@ -462,19 +462,26 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
  * 322; of two sequences of 4096 and 8192, four, two over data 4 together, and over fsdp 8, from 334
  * to 341), and above the limit the weights are made again after it on
  * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
- * with expert 4; moe1b). */
+ * with expert 4; moe1b). ROCm makes it last, from outputs made again, when the weights are gone
+ * (olmoe, fsdp 16 with tensor 2, one of 16,384 tokens: the weights from 86 to 131, their gradient
+ * at 141; gptoss-20b and qwen30b over fsdp 4 and 8 with tensor 4 and 2; granite-3b-moe over expert
+ * 4: 120 to 150 and 158). */
+static bool is_last_on_gpu(const struct hb_lower *lo, bool whole)
+{
+    return !lo->habits->gathers_timed || lo->spec->share == HB_SHARE_EXCEEDED ||
+           (whole && lo->local.batch == 1);
+}
+
 static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
                             struct hb_step_op *step, bool narrow)
 {
     bool one = is_one_mask(lo);
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    bool last = is_own_einsum(lo, y) && !whole;
+    bool last = narrow ? is_own_einsum(lo, y) && !whole : is_last_on_gpu(lo, whole);
     step->turned_for_ring = goes_round(lo, y);
     step->grad_in_place = one || (narrow && whole) ? 1 : narrow ? 2 : 0;
-    step->first_last =
-        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 &&
-        (last || lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1));
+    step->first_last = hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 && last;
 }
 
 /* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
@@ -495,8 +502,7 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
     if (sum->scratch_count > 1)
         sum->scratch[sum->scratch_count++] = sum->scratch[1];
     sum->first_last = true;
-    sum->off_early = lo->spec->share != HB_SHARE_EXCEEDED;
-    sum->first_apart = !timed && sum->off_early;
+    sum->off_early = timed && lo->spec->share != HB_SHARE_EXCEEDED;
     for (uint32_t i = first; i < last; i++) {
         struct hb_step_op *s = &y->steps[i];
         s->grad_late = s->kind == HB_STEP_PRODUCT;
@@ -559,6 +565,16 @@ static int combine(struct hb_lower *lo, struct hb_layer *y, struct mixing m, con
     return sum_outputs(lo, y, mix(lo, y, part, m), v);
 }
 
+/* XLA:GPU's product with the outputs reads the weights by place and expert (14 of 15 forward
+ * passes, H100 and MI300X: olmoe, fsdp 16 with tensor 2: bf16[16384,64,2560] turned to
+ * [1,16384,2560,64]).
+ */
+static void turn_weights(struct hb_step_op *sum, const int64_t *masks)
+{
+    const int64_t turned[] = {masks[0], masks[1], masks[3], masks[2], -1};
+    sum->scratch[sum->scratch_count++] = hb_shape_make(HB_DT_BF16, turned);
+}
+
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                   const struct routed *r)
 {
@@ -607,6 +623,8 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
     if (r->joins)
         order_joined(lo, y, steps, last, &y->steps[made]);
+    if (!y->values[disp].mask && y->steps[last].scratch_count == 0)
+        turn_weights(&y->steps[last], masks);
     return sum;
 }
 
