@@ -489,14 +489,15 @@ static bool is_softmax_fused(const struct heads *h, const struct hb_shape *wide)
  * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
  * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103), and depth-first
  * (tied/1B, t8,tied,chunk8: at 348 of 554). */
-static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const struct heads *h)
+static void hold_block(const struct hb_lower *lo, struct hb_step_op *s, const struct heads *h,
+                       int64_t together)
 {
     struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
     bool grouped = h->q != h->kv;
     /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
     bool stage = lo->spec->stack.form == HB_FORM_LOOP && lo->expert_batch != HB_EXPERTS_GATHERED;
     s->back_scratch[0] = s->back_scratch[1] = wide;
-    bool fused = is_softmax_fused(h, &wide);
+    bool fused = together < 2 && is_softmax_fused(h, &wide);
     s->back_scratch[2] = grouped && !fused && !stage && !hb_order_depth(lo) ? wide : narrow;
     s->back_scratch[3] = narrow;
     s->back_scratch_count =
@@ -539,7 +540,7 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct heads *
                            .back_moved_bytes = traffic.all_back,
                            .scratch = {wide, narrow},
                            .scratch_count = 2};
-    hold_block(lo, &s, h);
+    hold_block(lo, &s, h, y->together);
     /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
      * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
      * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,
@@ -655,7 +656,9 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
      * two in bwd/remat=names:attn_ctx), or this (qwen3-14b, fsdp 32, H100: bf16[40,2,8192,40,128]
      * for q and for it). */
     bool whole = y->block->attention.split_heads || lo->maxtext;
-    bool named = whole && h->fused_kernel && lo->habits->kernel_names_result;
+    bool named = false;
+    for (uint32_t v = 0; v < y->value_count; v++)
+        named = named || (whole && (y->values[v].tags & 1u << HB_TN_ATTN_CTX));
     struct hb_value ctx = head_value(
         lo, "attention context", named ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));

@@ -151,7 +151,7 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v)
         hb_body_read(b, e, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
         hb_emit_read(e, hb_body_weight(b, s->leaf));
-    if (!b->lo->habits->rings)
+    if (s->scratch_told)
         hb_body_scratch(b, e, s->scratch, s->scratch_count);
 }
 

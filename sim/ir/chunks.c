@@ -51,8 +51,7 @@ static uint32_t cast_staged(struct hb_lower *lo, uint32_t part)
     uint32_t cast = hb_temp(lo, "head, gradient of a chunk, cast", HB_CAT_GRADIENTS, own);
     hb_emit_read(&e, part);
     hb_emit_write(&e, cast);
-    if (lo->habits->gathers_timed)
-        hb_emit_write(&e, hb_temp(lo, "head, sent to be gathered", HB_CAT_COMMUNICATION, own));
+    hb_emit_write(&e, hb_temp(lo, "head, sent to be gathered", HB_CAT_COMMUNICATION, own));
     hb_emit(lo, &e);
     return cast;
 }
@@ -76,7 +75,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
     bool split = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool scattered =
         lo->habits->logits_copies == 2 || split || hb_weight_sums_own(lo, lo->local.vocab);
-    bool staged = lo->habits->logits_copies == 2 && hb_head_grad_staged(lo);
+    bool staged = takes_own_head(lo) && hb_head_grad_staged(lo);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, dtype, !staged));
@@ -120,7 +119,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
         c->w = hb_loss_use_head(lo, true);
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
-    bool once = hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
+    bool once = hb_order_dot_narrow(lo) && lo->local.batch_ways == hb_habits_devices(lo->spec);
     if (first && !once)
         c->w = hb_loss_use_head(lo, true);
     if (first)

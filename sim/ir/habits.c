@@ -89,6 +89,7 @@ static const struct hb_habits xla_rocm = {
     /* 8B,v5e4x8,f32,b32: f32[4096,128256] at 571 of 581, when the layers are updated; CUDA makes it
      * before (8B,v6e8x8,f64,b128: at 343 of 465). */
     .head_last = true,
+    .weights_last = true, /* moe.c */
     .transposed_stacks = true,
     .donated_reuse = true,
     .mask_hoisted = true,

@@ -38,6 +38,7 @@ struct hb_habits {
     bool muon_sums_squares;  /* over the dimension that is split, and gathers the other */
     bool exponentials_kept;  /* of naive scores, in their place */
     bool stage_grads_late;   /* weights' gradients come after a stage's backward products */
+    bool weights_last;       /* a dispatch's get their gradient when they are gone */
     bool head_last;          /* a head's gradient that waits comes after the updates */
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;      /* without donation, temporaries lie in the output buffers */

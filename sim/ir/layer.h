@@ -84,6 +84,7 @@ struct hb_step_op {
     bool off_early;          /* the other's comes with those of the activation ... */
     bool makes_off;          /* ... which is this */
     bool first_last;         /* of its inputs' gradients, the first's: where it is read */
+    bool scratch_told;       /* what it is fused into has it */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */
     double sent_bytes;       /* ... and what either sends; 0: as its result says */
 };

@@ -466,10 +466,10 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
  * (olmoe, fsdp 16 with tensor 2, one of 16,384 tokens: the weights from 86 to 131, their gradient
  * at 141; gptoss-20b and qwen30b over fsdp 4 and 8 with tensor 4 and 2; granite-3b-moe over expert
  * 4: 120 to 150 and 158). */
-static bool is_last_on_gpu(const struct hb_lower *lo, bool whole)
+static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
 {
-    return !lo->habits->gathers_timed || lo->spec->share == HB_SHARE_EXCEEDED ||
-           (whole && lo->local.batch == 1);
+    return (is_own_einsum(lo, y) && !whole) || lo->habits->weights_last ||
+           lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1);
 }
 
 static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
@@ -478,10 +478,10 @@ static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
     bool one = is_one_mask(lo);
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    bool last = narrow ? is_own_einsum(lo, y) && !whole : is_last_on_gpu(lo, whole);
     step->turned_for_ring = goes_round(lo, y);
     step->grad_in_place = one || (narrow && whole) ? 1 : narrow ? 2 : 0;
-    step->first_last = hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 && last;
+    step->first_last =
+        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 && is_weights_last(lo, y, whole);
 }
 
 /* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
@@ -573,6 +573,7 @@ static void turn_weights(struct hb_step_op *sum, const int64_t *masks)
 {
     const int64_t turned[] = {masks[0], masks[1], masks[3], masks[2], -1};
     sum->scratch[sum->scratch_count++] = hb_shape_make(HB_DT_BF16, turned);
+    sum->scratch_told = true;
 }
 
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,

@@ -89,7 +89,7 @@ static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, in
 
 static bool exchanges_states(const struct hb_lower *lo)
 {
-    return hb_ways(lo, HB_AX_PIPELINE) > 1 && lo->local.input_ways > 1;
+    return lo->spec->mesh[HB_AX_PIPELINE] > 1 && lo->local.input_ways > 1;
 }
 
 /* On several the weights' gradients outweigh the logits, of which one waits for the head's gradient
