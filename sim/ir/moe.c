@@ -462,14 +462,14 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
  * 322; of two sequences of 4096 and 8192, four, two over data 4 together, and over fsdp 8, from 334
  * to 341), and above the limit the weights are made again after it on
  * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
- * with expert 4; moe1b). ROCm makes it last, from outputs made again, when the weights are gone
- * (olmoe, fsdp 16 with tensor 2, one of 16,384 tokens: the weights from 86 to 131, their gradient
- * at 141; gptoss-20b and qwen30b over fsdp 4 and 8 with tensor 4 and 2; granite-3b-moe over expert
- * 4: 120 to 150 and 158). */
+ * with expert 4; moe1b). ROCm makes it last, from outputs made again, when the
+ * weights are gone (olmoe, fsdp 16 with tensor 2, one of 16,384 tokens: 86 to 131 and at 141;
+ * qwen30b over fsdp 8 with tensor 2; granite-3b-moe over expert 4), of several sequences, too, but
+ * beside turned inputs and outputs that are not told (olmoe, fsdp 8: five bf16[4,64,1280,2048]). */
 static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
 {
-    return (is_own_einsum(lo, y) && !whole) || lo->habits->weights_last ||
-           lo->spec->share == HB_SHARE_EXCEEDED || (whole && lo->local.batch == 1);
+    bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);
+    return (is_own_einsum(lo, y) && !whole) || alone || lo->spec->share == HB_SHARE_EXCEEDED;
 }
 
 static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
