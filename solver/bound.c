@@ -486,6 +486,7 @@ static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(&s, hb_block_steps(b))];
         out->wait_ns += s.items[i].wait_ns ? s.items[i].wait_ns[hb_block_steps(b)] : 0;
         out->idle_ns += s.items[i].idle_ns ? s.items[i].idle_ns[hb_block_steps(b)] : 0;
+        out->again_ns += s.items[i].again_ns ? s.items[i].again_ns[hb_block_steps(b)] : 0;
     }
     out->live_bytes = hb_larger(out->fixed_bytes, out->live_bytes - s.lent_bytes);
     out->fixed_bytes -= s.lent_bytes;
@@ -499,6 +500,7 @@ static void keep_less(struct hb_floor *least, const struct hb_floor *other)
     least->live_bytes = hb_smaller(least->live_bytes, other->live_bytes);
     least->ends_ns = hb_smaller(least->ends_ns, other->ends_ns);
     least->layers_ns = hb_smaller(least->layers_ns, other->layers_ns);
+    least->again_ns = hb_smaller(least->again_ns, other->again_ns);
     least->tail_ns = hb_smaller(least->tail_ns, other->tail_ns);
     least->fixed_bytes = hb_smaller(least->fixed_bytes, other->fixed_bytes);
     least->wait_ns = hb_larger(least->wait_ns, other->wait_ns); /* are taken off */

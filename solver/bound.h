@@ -12,13 +12,15 @@ struct hb_floor {
     int64_t layers_ns;   /* ... through the layers; 0 without segments ... */
     int64_t wait_ns;     /* ... of those, where the backward loops wait and may make values again */
     int64_t idle_ns;     /* ... where the forward loops do, which copies into stacks may fill ... */
+    int64_t again_ns;    /* ... of those, what nested scans take once more for the forward loops,
+                          * waits and all, where each outer step is made again ... */
     int64_t tail_ns;     /* ... and what a stream does after the last loop beyond that path */
     int64_t fixed_bytes; /* of live_bytes: arguments and outputs, less what of them may hold
                           * temporaries for a while (lend.h) */
     int64_t state_bytes; /* of these, of a node: parameters and what the optimizer keeps, which
                           * batch and accumulation do not change */
     int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream;
-                          * 0 before that is known */
+                          * 0 before that is known, again_ns of a cell once that is */
     int64_t links_ns;    /* of a node: what the layers move over all axes of the mesh */
 };
 

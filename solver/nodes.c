@@ -309,6 +309,7 @@ static void floor_node(struct hb_search *s, uint32_t index)
     struct hb_cell cell = plain_cell(s, node);
     const struct hb_node_floor *f = hb_nodes_find_floor(s, node, &cell);
     node->floor_ns = f->refused ? node->floor_ns : f->floor.layers_ns;
+    node->floor.forward_ns = hb_larger(node->floor.forward_ns, f->floor.again_ns);
     raise_node(s, index, HB_FATE_NODE_BOUND);
     node->floor_value = node->value;
 }

@@ -52,6 +52,7 @@ struct hb_item {
     int64_t *bound_ns[HB_BOUNDS]; /* by steps; null where it is 0 for all items */
     int64_t *wait_ns; /* of a floor, by steps: of its path, the waits of the backward loops; null */
     int64_t *idle_ns; /* the same of the forward loops */
+    int64_t *again_ns; /* of a floor, by steps: the trips of the forward loops, however cut */
 };
 
 struct hb_segment {

@@ -88,18 +88,37 @@ static struct hb_names forward_names(struct hb_arena *arena, const struct hb_pro
     return n;
 }
 
+/* A collective of the backward pass that reads what an op of the gradients has written, whatever
+ * the name it shares with one of the forward pass: what is made again follows from values of the
+ * forward pass alone. */
+static bool moves_gradients(const struct hb_program *p, uint32_t index, const bool *is_gradient)
+{
+    const struct hb_op *op = &p->ops[index];
+    if (hb_op_is_work(op) || op->kind == HB_OP_DONE || op->kind == HB_OP_MARK)
+        return false;
+    for (uint32_t r = 0; r < op->read_count; r++)
+        if (is_gradient[p->refs[op->refs_at + r]])
+            return true;
+    return false;
+}
+
 /* What a policy may save or add: copies to and from stacks and the host, and in the
  * backward pass the ops of the forward pass. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p)
 {
     bool *optional = hb_arena_alloc(arena, p->op_count, sizeof *optional);
+    bool *is_gradient = hb_arena_alloc(arena, p->buf_count, sizeof *is_gradient);
     struct hb_names names = forward_names(arena, p);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
         bool copy = op->kind == HB_OP_COPY || op->kind == HB_OP_HOST_COPY;
         bool again =
             op->phase == HB_PHASE_BACKWARD && names.names[hb_names_place(&names, op->name, 0)];
-        optional[i] = (op->loop != HB_NONE && copy) || (again && !is_first_weight_gather(p, i));
+        again = again && !is_first_weight_gather(p, i) && !moves_gradients(p, i, is_gradient);
+        optional[i] = (op->loop != HB_NONE && copy) || again;
+        for (uint32_t w = 0; w < op->write_count; w++)
+            is_gradient[p->refs[op->refs_at + op->read_count + w]] =
+                op->phase == HB_PHASE_BACKWARD && !optional[i];
     }
     return optional;
 }

@@ -376,6 +376,15 @@ static void add_waits(struct bound *b, uint32_t loop, const int64_t *ns)
             waits[n] += ns[n] - compute_ns(b, l, n) * times[n];
 }
 
+/* What the trips of a forward loop take where they are cut into loops of two and more. */
+static void add_again(struct bound *b, uint32_t loop, int64_t n, int64_t least_ns)
+{
+    struct hb_item *item = item_of(b, b->p->loops[loop].first_op);
+    if (item && b->p->ops[b->p->loops[loop].first_op].phase == HB_PHASE_FORWARD)
+        item->again_ns[n] =
+            hb_add_sat(item->again_ns[n], hb_mul_sat(least_ns, times_of(b, loop)[n]));
+}
+
 /* All trips of a loop without loops inside, as short as any policy has them. */
 static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_t loop)
 {
@@ -385,13 +394,17 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
     if (item && !item->wait_ns) {
         item->wait_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
         item->idle_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
+        item->again_ns = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof(int64_t));
     }
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
-    for (int64_t n = first; n <= most; n++)
-        if (!item || b->sized->wanted[n])
-            ns[n] = hb_mul_sat(hb_trip_floor_ns(floor, loop, n, trips_at(b, loop, n)),
-                               times_around(b, loop, n));
+    for (int64_t n = first; n <= most; n++) {
+        if (item && !b->sized->wanted[n])
+            continue;
+        int64_t trips_ns = hb_trip_floor_ns(floor, loop, n, trips_at(b, loop, n));
+        ns[n] = hb_mul_sat(trips_ns, times_around(b, loop, n));
+        add_again(b, loop, n, floor->least_ns);
+    }
     add_loop_ns(b, item, ns);
     add_waits(b, loop, ns);
     hb_arena_rewind(b->arena, mark);

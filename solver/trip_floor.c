@@ -75,8 +75,15 @@ static int64_t max_ns(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Which ops of the trip every policy has: in the forward pass also those that a policy could do
- * without elsewhere, where what they write is read by one that it cannot. */
+/* What of a trip's ops is read by one that every policy has; in the backward pass by a gather of a
+ * weight, whose operand is made in the trip whatever is made again. */
+static bool tells_writers(const struct hb_op *op)
+{
+    return op->phase == HB_PHASE_FORWARD || op->kind == HB_OP_ALL_GATHER;
+}
+
+/* Which ops of the trip every policy has: also those that a policy could do without elsewhere,
+ * where what they write is read by one that it cannot. */
 static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
 {
     for (uint32_t i = l->first_op; i < l->end_op; i++)
@@ -86,9 +93,9 @@ static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
         const struct hb_op *op = &t->p->ops[i];
         const uint32_t *refs = &t->p->refs[op->refs_at];
         t->is_kept[i] = !t->optional[i];
-        for (uint32_t w = 0; w < op->write_count && op->phase == HB_PHASE_FORWARD; w++)
+        for (uint32_t w = 0; w < op->write_count; w++)
             t->is_kept[i] |= t->is_read[t->root_of[refs[op->read_count + w]]];
-        for (uint32_t r = 0; r < op->read_count && t->is_kept[i]; r++)
+        for (uint32_t r = 0; r < op->read_count && t->is_kept[i] && tells_writers(op); r++)
             t->is_read[t->root_of[refs[r]]] = true;
     }
 }
@@ -162,8 +169,11 @@ int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int6
     }
     int64_t first = run_trip(t, l, n);
     carry_over(t, l);
+    t->least_ns = first;
     if (trips < 2)
         return hb_mul_sat(first, trips);
     int64_t second = run_trip(t, l, n), less = carry_over(t, l);
-    return hb_add_sat(hb_add_sat(first, second), hb_mul_sat(max_ns(second - less, 0), trips - 2));
+    int64_t next = max_ns(second - less, 0);
+    t->least_ns = hb_smaller(first, next);
+    return hb_add_sat(hb_add_sat(first, second), hb_mul_sat(next, trips - 2));
 }

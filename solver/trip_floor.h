@@ -41,7 +41,9 @@ struct hb_trip_floor {
     int64_t *carried_ns;     /* by op: its end in the trip before, from this trip's edge */
     int64_t sum_ns[HB_STREAM_COUNT];
     int64_t free_ns[HB_STREAM_COUNT];
-    uint32_t edge; /* ops before it are of other trips */
+    uint32_t edge;    /* ops before it are of other trips */
+    int64_t least_ns; /* of the last loop that was asked for: a trip of it, the first of a loop or a
+                       * later one, takes no less */
 };
 
 void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,

@@ -498,7 +498,7 @@ class Check:
             excused = node.by_mesh or node.beyond_range or all(r["by"] == MEMORY for r in node.rows)
             if (timed and node.by_mesh) or not (timed or excused):
                 self.faults.say("%s: its loops take %s ns, by_mesh %s", where, t["loops_ns"], node.by_mesh)
-            if t["forward_ns"] > t["loops_ns"]:
+            if t["forward_ns"] > max(t["loops_ns"], t["path_ns"]):
                 self.faults.say("%s: the forward pass takes longer than all loops", where)
             for (place, form, chunks), f in node.floors.items():
                 if place not in PLACES or form not in FORMS or chunks not in self.space.chunks + [1]:
