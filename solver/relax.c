@@ -527,6 +527,90 @@ static void add_stream_row(struct hb_relax_build *x, enum hb_stream stream, enum
     hb_relax_close(x, (double)beside_ns / HB_RELAX_MS);
 }
 
+/* The next op of the loop on the compute stream; the loop's end: none. */
+static uint32_t next_on_compute(const struct hb_program *p, const struct hb_loop *l, uint32_t from)
+{
+    while (from < l->end_op &&
+           (p->ops[from].stream != HB_STREAM_COMPUTE || p->ops[from].kind == HB_OP_MARK))
+        from++;
+    return from;
+}
+
+static bool reads_of(const struct hb_program *p, uint32_t reader, uint32_t writer)
+{
+    const struct hb_op *r = &p->ops[reader], *w = &p->ops[writer];
+    for (uint32_t i = 0; i < r->read_count; i++)
+        for (uint32_t k = 0; k < w->write_count; k++)
+            if (p->refs[r->refs_at + i] == p->refs[w->refs_at + w->read_count + k])
+                return true;
+    return false;
+}
+
+/* Whether the compute stream stands still for the gather: the op before it on that stream makes its
+ * operand, and the one behind it reads what it gathers. */
+static bool stops_compute(const struct hb_program *p, const struct hb_loop *l, uint32_t gather)
+{
+    uint32_t before = gather, behind = next_on_compute(p, l, gather + 1);
+    while (before > l->first_op && (before == gather || next_on_compute(p, l, before) != before))
+        before--;
+    return behind < l->end_op && before < gather && reads_of(p, gather, before) &&
+           reads_of(p, behind, gather);
+}
+
+/* A gather of that name in the loop for which compute stands still; HB_NONE: it does not, or
+ * somewhere only for another of the name. */
+static uint32_t find_stop(const struct hb_program *p, const struct hb_loop *l, const char *name)
+{
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        if (p->ops[i].kind == HB_OP_ALL_GATHER && hb_str_same(p->ops[i].name, name))
+            return stops_compute(p, l, i) ? i : HB_NONE;
+    return HB_NONE;
+}
+
+static bool is_timed(const struct hb_program *p, const struct hb_loop *l)
+{
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        if (p->ops[i].kind == HB_OP_DONE)
+            return true;
+    return false;
+}
+
+/* Of layers, which the loss's chunks are not. */
+static bool is_of_block(const struct hb_relax_build *x, uint32_t loop)
+{
+    const struct hb_model *m = &x->ask->cell_spec->model;
+    for (int i = 0; i < m->block_count; i++)
+        if (is_backward_of(x->full.loops[loop].name, m->blocks[i].name))
+            return is_leaf(&x->full, loop);
+    return false;
+}
+
+/* How long compute stands still in the backward loops whatever is made again: a weight is gathered
+ * when it is wanted, and its operand made just before, by the first product that reads it, be that
+ * one which is made again or that of its gradient. Not where gathers are put elsewhere. */
+static int64_t stops_ns(const struct hb_relax_build *x)
+{
+    const struct hb_program *full = &x->full, *all = &x->all;
+    int64_t sum = 0;
+    for (uint32_t l = 0; l < full->loop_count && full->loop_count == all->loop_count; l++) {
+        const struct hb_loop *loop = &full->loops[l], *other = &all->loops[l];
+        if (!is_of_block(x, l) || loop->trips != other->trips || is_timed(full, loop) ||
+            is_timed(all, other))
+            continue;
+        for (uint32_t i = loop->first_op; i < loop->end_op; i++) {
+            if (full->ops[i].kind != HB_OP_ALL_GATHER || x->again[i] ||
+                !stops_compute(full, loop, i))
+                continue;
+            uint32_t k = find_stop(all, other, full->ops[i].name);
+            if (k == HB_NONE)
+                continue;
+            int64_t ns = hb_smaller(hb_cost_op_ns(&x->cost, i), hb_cost_op_ns(&x->all_cost, k));
+            sum = hb_add_sat(sum, hb_mul_sat(ns, hb_program_times(full, &full->ops[i])));
+        }
+    }
+    return sum;
+}
+
 static void add_time_rows(struct hb_relax_build *x, const int64_t busy[HB_STREAM_COUNT])
 {
     const struct hb_floor *f = x->ask->floor;
@@ -539,6 +623,7 @@ static void add_time_rows(struct hb_relax_build *x, const int64_t busy[HB_STREAM
     int64_t path_ns = f->ends_ns + f->layers_ns - f->wait_ns + f->tail_ns;
     add_stream_row(x, HB_STREAM_COMPUTE, COPIES_OUT, path_ns);
     add_stream_row(x, HB_STREAM_COMPUTE, ALL_COPIES, path_ns - f->idle_ns);
+    add_stream_row(x, HB_STREAM_COMPUTE, NO_COPIES, hb_add_sat(path_ns, stops_ns(x)));
     if (x->ask->cell_spec->stack.unroll == 1)
         hb_relax_add_cuts(x, path_ns);
 }

@@ -26,6 +26,7 @@
  *                                          sum_v (i_v + o_v) k_v
  *        P + sum_{a on compute} t_a r_a + sum_v o_v k_v <= T
  *        P - W + sum_{a on compute} t_a r_a + sum_v (i_v + o_v) k_v <= T
+ *        P + G + sum_{a on compute} t_a r_a <= T
  *        sum_v (d_v + u_v) h_v <= T + S    host copies, down and then up, but for one layer's
  *        P - P_X + sum_{a on compute, not before X} t_a r_a + sum_{v read up to X} u_v h_v <= T
  *                                          for each op X of every policy (relax_cut.c)
@@ -39,9 +40,11 @@
  *
  * P is the path of the cell's floor (bound.h), with the work alone of the backward loops, whose
  * waits may be filled with what is made again; W what the forward loops wait in it, which copies
- * may fill. i_v and o_v are what the compute stream's copies of v into its stack and out of it take
- * (where ops of every policy read it), read off the program that keeps all: a value on the device
- * costs them whatever the policy.
+ * may fill. G is what compute stands still in the backward loops for gathers of weights whose
+ * operand is made just before and that are read just behind (stops_ns): nothing that is made again
+ * comes in between, but copies may. i_v and o_v are what the compute stream's copies of v into its
+ * stack and out of it take (where ops of every policy read it), read off the program that keeps
+ * all: a value on the device costs them whatever the policy.
  *
  * A policy is a 0-1 point of it: what is read is kept or made again, and what makes it reads in its
  * turn. A configuration is a mean of such points over its layers, so the linear program is below
