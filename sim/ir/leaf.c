@@ -178,7 +178,7 @@ bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
 {
     if (!hb_leaf_is_alike(a, b))
         return false;
-    const char *of_a = strrchr(a->name, '.'), *of_b = strrchr(b->name, '.');
+    const char *of_a = strchr(a->name, '.'), *of_b = strchr(b->name, '.');
     return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
 }
 
