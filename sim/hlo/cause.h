@@ -134,8 +134,8 @@ struct hb_ledger {
       "What lives at the same time is too much; no single buffer, padding or fragmentation in "    \
       "the log explains the excess.")                                                              \
     X(LIVE, SIZE,                                                                                  \
-      "Tensors take {live}, {part} of the device; what is reserved beside them would not have "    \
-      "been enough.")                                                                              \
+      "Tensors take {live}, {part} of the device: what is reserved beside them would not help "    \
+      "for long.")                                                                                 \
     X(LITTLE, SIZE,                                                                                \
       "So little was asked that the memory was full before: by the state, by what earlier "        \
       "programs left, or by another process.")                                                     \
