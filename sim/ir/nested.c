@@ -214,11 +214,13 @@ uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t gr
     uint32_t inner =
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner again"), g->inner);
     hb_body_forward(&g->body, x, x, true);
+    hb_stack_carry_sent(lo, g);
     hb_program_close_loop(lo->p, inner);
     hb_stack_restack(lo, &g->body);
     g->body.mask = g->body.fill = HB_NONE;
     inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
+    hb_stack_end_sent(lo, g);
     hb_program_close_loop(lo->p, inner);
     end_parts(lo, g, parts);
     unslice_weights(lo, g, grads, casts);

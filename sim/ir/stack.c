@@ -202,7 +202,7 @@ static bool keeps_casts(const struct hb_group *g)
  * wide.param.0{23}, {24}, bf16[2,4096,14336], beside this trip's). MaxText's alike (qwen3-4b,
  * v5p-32, minimal_offloaded: two bf16[2,8192,9728] beside the logits; gemma2-27b, v5p-64;
  * gemma2-9b, v6e-256; qwen3-32b, v5p-64). */
-static void carry_sent(struct hb_lower *lo, struct hb_group *g)
+void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_body *b = &g->body;
     if (!lo->habits->rings || lo->local.batch_ways == 1)
@@ -232,7 +232,7 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
     if (g->inner)
         inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
     uint32_t out = hb_body_forward(&g->body, x, x, true);
-    carry_sent(lo, g);
+    hb_stack_carry_sent(lo, g);
     if (g->inner)
         hb_program_close_loop(lo->p, inner);
     hb_program_close_loop(lo->p, loop);
@@ -439,7 +439,7 @@ void hb_stack_restack(struct hb_lower *lo, struct hb_body *b)
     }
 }
 
-static void end_carried(struct hb_lower *lo, struct hb_group *g)
+void hb_stack_end_sent(struct hb_lower *lo, const struct hb_group *g)
 {
     for (uint32_t v = 0; g->last && v < g->body.y->value_count; v++)
         if (g->last[v] != HB_NONE)
@@ -466,7 +466,7 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
                             : hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     if (g->body.defer)
         hb_body_late(&g->body);
-    end_carried(lo, g);
+    hb_stack_end_sent(lo, g);
     hb_program_close_loop(lo->p, loop);
     hb_turn_last(lo, g);
     hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);

@@ -50,5 +50,9 @@ void hb_stack_hoist_mask(struct hb_lower *lo, struct hb_group *g);
 void hb_stack_restack(struct hb_lower *lo, struct hb_body *b);
 /* The gradient that a trip made, in the place of the one it was handed. */
 uint32_t hb_stack_carried(struct hb_lower *lo, uint32_t out, uint32_t carry);
+/* What goes to the host a trip later, in a loop that is open; and where the loop backwards, which
+ * starts from it, ends its trip. */
+void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g);
+void hb_stack_end_sent(struct hb_lower *lo, const struct hb_group *g);
 
 #endif
