@@ -187,6 +187,14 @@ static void follow_op(struct row *r, uint32_t cluster, const struct hb_op *op, u
     }
 }
 
+/* Behind what it waits for, which it may not touch (a state from the host). */
+static void follow_start(struct row *r, uint32_t cluster, const struct hb_op *op)
+{
+    for (uint32_t k = 0; k < cluster && op->kind == HB_OP_DONE; k++)
+        if (op->start >= r->clusters[k].first_op && op->start < r->clusters[k].end)
+            add_dep(r, k);
+}
+
 static void find_deps(struct row *r)
 {
     uint32_t *writer = hb_arena_raw(r->arena, r->p->buf_count, sizeof *writer);
@@ -194,8 +202,10 @@ static void find_deps(struct row *r)
         writer[b] = HB_NONE;
     for (uint32_t k = 0; k < r->count; k++) {
         r->clusters[k].first_dep = r->dep_count;
-        for (uint32_t i = r->clusters[k].first_op; i < r->clusters[k].end; i++)
+        for (uint32_t i = r->clusters[k].first_op; i < r->clusters[k].end; i++) {
             follow_op(r, k, &r->p->ops[i], writer);
+            follow_start(r, k, &r->p->ops[i]);
+        }
     }
 }
 

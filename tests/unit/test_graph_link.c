@@ -113,6 +113,7 @@ static void a_cell_has_a_few_orders(void **state)
         struct hb_program p;
         spec.as_order = orders[i];
         assert_true(hb_link_lower(u.env.arena, &u.diag, &spec, &p));
+        hb_program_check(&p);
         assert_int_equal(p.op_count, l.p.op_count);
         assert_true(is_same(names_of(&p, true), sorted, p.op_count));
         same += is_same(names_of(&p, false), own, p.op_count);
@@ -121,6 +122,31 @@ static void a_cell_has_a_few_orders(void **state)
     struct low cuda = LOWER(CUDA, "mesh.fsdp=8");
     hb_link_open(u.env.arena, &cuda.spec, &link);
     assert_int_equal(hb_link_all(&link, orders), 0);
+}
+
+/* Of all orders of steps whose states come from the host: none waits for a copy that is to start.
+ */
+static void copies_start_before_they_end(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host", *clip = "optimizer.clip=true";
+    const char *ema = "optimizer.ema=pinned_host";
+    struct low steps[] = {LOWER(ROCM, "mesh.fsdp=8", host), LOWER(ROCM, "mesh.fsdp=8", host, clip),
+                          LOWER(ROCM, "mesh.fsdp=8", ema, "optimizer.name=adafactor"),
+                          LOWER(ROCM, "mesh.tensor=2", "mesh.fsdp=4", host, ema),
+                          LOWER(CUDA, "mesh.fsdp=1", host, ema)};
+    for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
+        struct hb_link link;
+        int orders[HB_LINK_ORDERS];
+        hb_link_open(u.env.arena, &steps[k].spec, &link);
+        for (int i = hb_link_all(&link, orders); i-- > 0;) {
+            struct hb_spec spec = steps[k].spec;
+            struct hb_program p;
+            spec.as_order = orders[i];
+            assert_true(hb_link_lower(u.env.arena, &u.diag, &spec, &p));
+            hb_program_check(&p);
+        }
+    }
 }
 
 /* tied/1B,t8,tied,chunk8: bf16[8,16,512,2048] to the end: what adds up the loss of the chunks is a
@@ -212,13 +238,10 @@ static void factored_updates_come_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(factored_updates_come_at_once),
-        TEST(steps_keep_their_ops),
-        TEST(others_stay_as_they_are),
-        TEST(a_cell_has_a_few_orders),
-        TEST(the_loss_of_the_chunks_is_a_result),
-        TEST(outputs_come_in_their_trees),
-        TEST(parts_of_a_norm_follow_the_parameters),
+        TEST(factored_updates_come_at_once), TEST(steps_keep_their_ops),
+        TEST(others_stay_as_they_are),       TEST(a_cell_has_a_few_orders),
+        TEST(copies_start_before_they_end),  TEST(the_loss_of_the_chunks_is_a_result),
+        TEST(outputs_come_in_their_trees),   TEST(parts_of_a_norm_follow_the_parameters),
     };
     return cmocka_run_group_tests_name("graph link", tests, NULL, NULL);
 }
