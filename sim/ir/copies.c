@@ -199,8 +199,8 @@ static bool is_mate(const struct hb_lower *lo, uint32_t a, uint32_t b)
 }
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once
- * (six steps on it with accumulation, each wg with wu, wv with wk; five on v5e and v5p: none; v6e
- * without accumulation: none). */
+ * (six steps on it with accumulation, each wg with wu, wv with wk, and one over sequence 2; five on
+ * v5e and v5p: none; v6e over fsdp and tensor without accumulation: none). */
 static void join_mates(struct row *r)
 {
     if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
