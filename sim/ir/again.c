@@ -557,6 +557,14 @@ static void take_back(struct walk *w, uint32_t item, uint32_t root, bool write)
         w->now += v->bytes;
 }
 
+/* Whether it waits there for nothing but the units to come. */
+static bool may_come_later(const struct walk *w, const struct item *x)
+{
+    bool moves;
+    freed_by(w, x, &moves);
+    return moves && may_repeat(w, x) && waits(w, x) && !is_at_hand(w, x);
+}
+
 /* XLA:TPU's scheduler that hides latencies comes before, and goes from the end: where as much is
  * alive as there may be, a copy that could come earlier does not; at a loop it counts what is alive
  * behind it (13B over 64 and 2 v5e, two sequences of 8192 with attn_ctx kept: copy.425 and 426
@@ -573,10 +581,7 @@ static void defer_copies(struct walk *w)
         visit_unit(w, w->at, take_back);
     for (uint32_t i = 0; full && i < w->waiting_count; i++) {
         const struct item *x = &w->a->items[w->waiting[i]];
-        bool moves;
-        freed_by(w, x, &moves);
-        if (x->op.kind == HB_OP_COPY && moves && may_repeat(w, x) && waits(w, x) &&
-            !is_at_hand(w, x))
+        if (x->op.kind == HB_OP_COPY && may_come_later(w, x))
             repeat_op(w, w->waiting[i]);
     }
 }
@@ -586,10 +591,7 @@ static void defer_fetches(struct walk *w)
 {
     for (uint32_t i = w->waiting_count; i-- > 0 && w->now + inside_of(w) > w->limit;) {
         const struct item *x = &w->a->items[w->waiting[i]];
-        bool moves;
-        freed_by(w, x, &moves);
-        if (is_fetch(x) && !x->moved && moves && may_repeat(w, x) && waits(w, x) &&
-            !is_at_hand(w, x))
+        if (is_fetch(x) && !x->moved && may_come_later(w, x))
             repeat_op(w, w->waiting[i]);
     }
 }

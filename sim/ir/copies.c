@@ -66,12 +66,11 @@ static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
     return ROUTER;
 }
 
-enum node_kind { PLACE, FETCH, FETCHED, UPDATE, SEND, SENT };
+enum node_kind { GRADIENT, LOSS, LAYERS, FETCH, FETCHED, UPDATE, SEND, SENT };
 
 /* An op of the row. */
 struct node {
     enum node_kind kind;
-    enum hb_copies_kind event; /* of a place */
     uint32_t leaf, mate;
     int state;
     uint32_t before[2 * HB_LEAF_STATES + 1]; /* ops that it reads */
@@ -164,13 +163,6 @@ static bool is_updated_before(const struct row *r, uint32_t a, uint32_t b)
     return x->all_bytes != y->all_bytes ? x->all_bytes > y->all_bytes : m < n;
 }
 
-static bool is_on_host(const struct hb_lower *lo, const struct hb_leaf *l, int state)
-{
-    const uint32_t bufs[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
-    uint32_t b = bufs[state];
-    return b != HB_NONE && lo->p->bufs[b].space == HB_SPACE_HOST;
-}
-
 static void list_weights(struct row *r)
 {
     struct hb_lower *lo = r->lo;
@@ -216,11 +208,10 @@ static void join_mates(struct row *r)
         }
 }
 
-static uint32_t add_place(struct row *r, enum hb_copies_kind event, double cost)
+static uint32_t add_place(struct row *r, enum node_kind kind, double cost)
 {
-    return add_node(
-        r, (struct node){
-               .kind = PLACE, .event = event, .leaf = HB_NONE, .mate = HB_NONE, .cost = cost});
+    struct node n = {.kind = kind, .leaf = HB_NONE, .mate = HB_NONE, .cost = cost};
+    return add_node(r, n);
 }
 
 static void add_send(struct row *r, uint32_t leaf, int state, uint32_t update)
@@ -241,14 +232,14 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
         return r->layers;
     double ways = (double)hb_fsdp_ways(r->lo, false);
     double bytes = (double)r->lo->leaves[leaf].all_bytes * ways / 2;
-    uint32_t sum = add_place(r, HB_COPIES_UPDATE, bytes / SLOWER);
+    uint32_t sum = add_place(r, GRADIENT, bytes / SLOWER);
     add_before(r, sum, r->layers);
     return sum;
 }
 
 static void fetch_leaf(struct row *r, uint32_t leaf, int state, uint32_t *fetched)
 {
-    if (leaf == HB_NONE || !is_on_host(r->lo, &r->lo->leaves[leaf], state) ||
+    if (leaf == HB_NONE || !hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], state) ||
         fetched[state] != HB_NONE)
         return;
     uint32_t fetch = add_node(r, (struct node){.kind = FETCH, .leaf = leaf, .state = state});
@@ -313,21 +304,16 @@ static void add_update(struct row *r, struct weight *w)
     add_before(r, w->update, gradient);
 }
 
-/* How many states of the leaf on the host come before one. */
-static int count_before(const struct hb_lower *lo, uint32_t leaf, int state)
-{
-    int n = 0;
-    for (int k = 0; k < state; k++)
-        n += is_on_host(lo, &lo->leaves[leaf], k);
-    return n;
-}
-
 static void send_leaf(struct row *r, uint32_t leaf, uint32_t update, bool first, bool others)
 {
-    for (int k = 0; leaf != HB_NONE && k < HB_LEAF_STATES; k++)
-        if (is_on_host(r->lo, &r->lo->leaves[leaf], k) &&
-            (count_before(r->lo, leaf, k) == 0 ? first : others))
+    bool wanted = first;
+    for (int k = 0; leaf != HB_NONE && k < HB_LEAF_STATES; k++) {
+        if (!hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], k))
+            continue;
+        if (wanted)
             add_send(r, leaf, k, update);
+        wanted = others;
+    }
 }
 
 /* The first state alone, the others, or all. */
@@ -366,25 +352,24 @@ static void add_head(struct row *r)
 static void add_gradients(struct row *r)
 {
     struct hb_lower *lo = r->lo;
-    enum hb_copies_kind none = HB_COPIES_UPDATE;
-    uint32_t loss = add_place(r, HB_COPIES_LOSS, 0);
+    uint32_t loss = add_place(r, LOSS, 0);
     r->head = loss;
     r->head_first = HB_NONE;
     if (is_head_first(r))
         add_head(r);
-    r->layers = add_place(r, HB_COPIES_LAYERS, LONG);
+    r->layers = add_place(r, LAYERS, LONG);
     add_before(r, r->layers, loss);
     r->table = r->layers;
     if (!r->loop) {
         const struct hb_model *m = &lo->spec->model;
         double bytes = 2 * (double)m->vocab * (double)m->d_model;
-        r->table = add_place(r, none, lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
+        r->table = add_place(r, GRADIENT, lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
         add_before(r, r->table, r->layers);
     } else {
         r->head = r->layers;
     }
     if (r->waits) {
-        r->norm = add_place(r, none, 0);
+        r->norm = add_place(r, GRADIENT, 0);
         add_before(r, r->norm, r->table);
         add_before(r, r->norm, r->head);
     }
@@ -510,14 +495,14 @@ static void place(struct walk *w, uint32_t node)
 
 static void keep_event(struct hb_copies *c, const struct node *n)
 {
-    static const enum hb_copies_kind kinds[] = {
-        [FETCH] = HB_COPIES_FETCH, [UPDATE] = HB_COPIES_UPDATE, [SENT] = HB_COPIES_SEND};
-    struct hb_copies_event e = {.leaf = n->leaf, .state = n->state};
-    if (n->kind == FETCHED || n->kind == SEND)
+    static const enum hb_copies_kind kinds[] = {[LOSS] = HB_COPIES_LOSS,
+                                                [LAYERS] = HB_COPIES_LAYERS,
+                                                [FETCH] = HB_COPIES_FETCH,
+                                                [UPDATE] = HB_COPIES_UPDATE,
+                                                [SENT] = HB_COPIES_SEND};
+    if (n->kind == GRADIENT || n->kind == FETCHED || n->kind == SEND)
         return;
-    if (n->kind == PLACE && n->event == HB_COPIES_UPDATE)
-        return;
-    e.kind = n->kind == PLACE ? n->event : kinds[n->kind];
+    struct hb_copies_event e = {.kind = kinds[n->kind], .leaf = n->leaf, .state = n->state};
     c->events[c->count++] = e;
     if (n->kind == UPDATE && n->mate != HB_NONE) {
         e.leaf = n->mate;

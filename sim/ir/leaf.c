@@ -166,6 +166,18 @@ void hb_leaf_arguments(struct hb_lower *lo)
         leaf_arguments(lo, &lo->leaves[lo->head]);
 }
 
+uint32_t *hb_leaf_state(struct hb_leaf *l, int state)
+{
+    uint32_t *states[HB_LEAF_STATES] = {&l->arg, &l->master, &l->moment[0], &l->moment[1], &l->ema};
+    return states[state];
+}
+
+bool hb_leaf_on_host(const struct hb_lower *lo, struct hb_leaf *l, int state)
+{
+    uint32_t buf = *hb_leaf_state(l, state);
+    return buf != HB_NONE && lo->p->bufs[buf].space == HB_SPACE_HOST;
+}
+
 bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b)
 {
     bool same = a->rank == b->rank && a->end == b->end;

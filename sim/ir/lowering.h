@@ -228,6 +228,9 @@ struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l
 struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
                                    enum hb_dtype dtype);
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered);
+/* Weight, master, moments, ema: the buffer that is read as it, and whether that is on the host. */
+uint32_t *hb_leaf_state(struct hb_leaf *l, int state);
+bool hb_leaf_on_host(const struct hb_lower *lo, struct hb_leaf *l, int state);
 /* Whether both have the same shape over all devices, and both are ends or neither. */
 bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b);
 /* Whether both are the same weight, of one run of layers or of two: "dense_1.w_gate" and

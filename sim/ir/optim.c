@@ -18,10 +18,9 @@
 /* In a row: each is there before anything else begins. */
 static void fetch_state(struct hb_lower *lo, struct hb_leaf *l, int k, bool in_a_row)
 {
-    uint32_t *states[] = {&l->arg, &l->master, &l->moment[0], &l->moment[1], &l->ema};
-    uint32_t host = *states[k];
-    if (host == HB_NONE || lo->p->bufs[host].space != HB_SPACE_HOST)
+    if (!hb_leaf_on_host(lo, l, k))
         return;
+    uint32_t host = *hb_leaf_state(l, k);
     struct hb_buf copy = lo->p->bufs[host];
     copy.name = hb_name(lo, copy.name, ", copy on the device");
     copy.space = HB_SPACE_HBM;
@@ -39,7 +38,7 @@ static void fetch_state(struct hb_lower *lo, struct hb_leaf *l, int k, bool in_a
         lo->p->ops[done].start = op;
     }
     l->host[k] = host;
-    *states[k] = device;
+    *hb_leaf_state(l, k) = device;
 }
 
 static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
@@ -164,12 +163,11 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit_read(&e, l->iterate[0]);
     hb_emit_read(&e, l->iterate[1]);
     hb_emit_read(&e, l->nan_zero);
-    uint32_t old[] = {l->arg, l->master, l->moment[0], l->moment[1], l->ema};
     for (int i = 0; i < HB_LEAF_STATES; i++)
         if (i > 0 || l->master == HB_NONE) /* a master copy stands for the parameter */
-            hb_emit_read(&e, old[i]);
+            hb_emit_read(&e, *hb_leaf_state(l, i));
     for (int i = 0; i < HB_LEAF_STATES; i++) {
-        l->renewed[i] = new_state(lo, old[i]);
+        l->renewed[i] = new_state(lo, *hb_leaf_state(l, i));
         hb_emit_write(&e, l->renewed[i]);
     }
     if (hb_muon_takes(lo, l))
