@@ -185,11 +185,12 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
  * rows into the whole table, whose sum over all devices lies in another place (4 layers of 5,120,
  * 151,936 words, data 2 and 8 beside fsdp 128 and 32 of v5e, v5p and v6e: two bf16[151936,5120],
  * one turned; 4,096 wide, data 8 and 32 beside fsdp 8: not turned; with tensor 2 beside, or data 1:
- * neither). */
+ * neither; nor with fewer rows than words: 2,048 wide, fsdp 8 of v5e, data or expert 2 beside, 16
+ * sequences of 2,048, 50,304 words: bf16[50304,256], summed). */
 static bool is_table_whole(const struct hb_lower *lo)
 {
     return is_looked_up(lo) && hb_head_split(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           lo->local.batch_ways > hb_fsdp_ways(lo, false);
+           hb_order_rows_stay(lo);
 }
 
 static struct hb_shape table_grad_shape(const struct hb_lower *lo)
