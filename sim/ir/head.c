@@ -322,6 +322,25 @@ bool hb_head_copy_waits(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_LIST);
 }
 
+/* Arguments and matrices of the layers, with their copies and gradients. It is asked often. */
+static int64_t weight_bytes(const struct hb_lower *lo)
+{
+    struct hb_waits *w = lo->waits;
+    for (; w->buf_count < lo->p->buf_count; w->buf_count++) /* states on the host come over, too */
+        if (lo->p->bufs[w->buf_count].argument)
+            w->argument_bytes = hb_add_sat(w->argument_bytes, lo->p->bufs[w->buf_count].bytes);
+    for (; w->leaf_count < lo->leaf_count; w->leaf_count++) {
+        const struct hb_leaf *leaf = &lo->leaves[w->leaf_count];
+        if (leaf->end || !leaf->matrix)
+            continue;
+        int64_t own = bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32));
+        own = hb_add_sat(own, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
+        own = hb_add_sat(own, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
+        w->leaf_bytes = hb_add_sat(w->leaf_bytes, own);
+    }
+    return hb_add_sat(w->argument_bytes, w->leaf_bytes);
+}
+
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
  * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights. */
 static int64_t waiting_bytes(const struct hb_lower *lo)
@@ -329,17 +348,7 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     const struct hb_local *l = &lo->local;
     int64_t sum = hb_logit_bytes(lo, 4);
     sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
-    for (uint32_t i = 0; i < lo->p->buf_count; i++) /* states on the host come over as well */
-        if (lo->p->bufs[i].argument)
-            sum = hb_add_sat(sum, lo->p->bufs[i].bytes);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        const struct hb_leaf *leaf = &lo->leaves[i];
-        if (leaf->end || !leaf->matrix)
-            continue;
-        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32)));
-        sum = hb_add_sat(sum, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
-        sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
-    }
+    sum = hb_add_sat(sum, weight_bytes(lo));
     for (int i = 0; i < lo->spec->model.block_count; i++) {
         if (lo->spec->model.blocks[i].remat.offload & 1u << HB_TN_LAYER_IN)
             continue;

@@ -111,6 +111,12 @@ struct hb_tail {
 };
 
 struct hb_copies;
+
+/* What is added up so far, of so many. */
+struct hb_waits {
+    uint32_t leaf_count, buf_count;
+    int64_t leaf_bytes, argument_bytes;
+};
 struct hb_stack_plan;
 
 struct hb_lower {
@@ -146,6 +152,7 @@ struct hb_lower {
     int64_t input_bytes;        /* inputs of all layers: decides orders */
     struct hb_tail tail;
     struct hb_copies *copies;           /* of the optimizer's states, where they are queued */
+    struct hb_waits *waits;             /* see head.c */
     const struct hb_stack_plan *layers; /* those outside a pipeline */
 };
 

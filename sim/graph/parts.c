@@ -1,0 +1,322 @@
+/* What XLA has of a step that its program does not name: the small ops of loss, norms and updates,
+ * and the order in which weights are handed over. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "base/str.h"
+#include "sim/graph/maker.h"
+
+/* --- trees --- */
+
+/* A tree is handed over in the order of its names: as the reference step has them, embed,
+ * final_norm, layers (ln1, ln2, wd, wg, wk, wo, wq, wr, wu, wv), unembed. */
+int hb_tree_rank(const char *name)
+{
+    static const char *const ends[] = {"embedding", "final norm"};
+    static const char *const parts[] = {"norm1",  "norm2", "w_down", "e_down", "w_gate",
+                                        "e_gate", "wk",    "wo",     "wq",     "router",
+                                        "w_up",   "e_up",  "wv"};
+    enum { ENDS = sizeof ends / sizeof *ends, PARTS = sizeof parts / sizeof *parts };
+    for (int i = 0; i < ENDS; i++)
+        if (strncmp(name, ends[i], strlen(ends[i])) == 0)
+            return i;
+    if (strncmp(name, "head", strlen("head")) == 0)
+        return TREE_HEAD;
+    const char *dot = strchr(name, '.');
+    for (int i = 0; i < PARTS && dot; i++)
+        if (strncmp(dot + 1, parts[i], strlen(parts[i])) == 0)
+            return TREE_LAYERS + i;
+    return TREE_LAYERS + PARTS;
+}
+
+/* What is no weight's comes first. */
+static bool is_weight(const struct hb_buf *b)
+{
+    return b->category == HB_CAT_PARAMS || b->category == HB_CAT_OPTIMIZER ||
+           b->category == HB_CAT_GRADIENTS;
+}
+
+uint32_t *hb_tree_find(struct maker *m)
+{
+    enum { TREE = 100 };
+    const struct hb_program *p = m->p;
+    uint32_t *out = hb_arena_alloc(m->arena, p->buf_count, sizeof *out);
+    for (uint32_t b = 0, nth = 0; b < p->buf_count && p->compiler == HB_XLA_TPU; b++) {
+        nth = p->bufs[b].category == HB_CAT_OPTIMIZER ? nth + 1 : 0;
+        if (is_weight(&p->bufs[b]))
+            out[b] = 1 + nth * TREE + (uint32_t)hb_tree_rank(p->bufs[b].name);
+    }
+    return out;
+}
+
+void hb_tree_sort(const struct maker *m, uint32_t *roots, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t root = roots[i], k = i;
+        for (; k > 0 && m->tree[roots[k - 1]] > m->tree[root]; k--)
+            roots[k] = roots[k - 1];
+        roots[k] = root;
+    }
+}
+
+/* --- ops --- */
+
+bool hb_parts_is_alone(const struct maker *m)
+{
+    for (uint32_t i = 0; i < m->p->op_count; i++)
+        if (m->p->ops[i].group > 1)
+            return false;
+    return true;
+}
+
+/* An op that adds up to two others' results; HB_NONE: none. */
+uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two)
+{
+    uint32_t at = hb_maker_add_op(m, HB_NONE);
+    if (one != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, one);
+    if (two != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, two);
+    return at;
+}
+
+/* Each tensor's own number. XLA:TPU has them in the order of the parameters, whose last the program
+ * reads first; one collective adds up all of them over the devices, on one device each is added to
+ * those before (what its heap simulator prints, heap_simulator=3). Returns the op that has all. */
+uint32_t hb_parts_of_sum(struct maker *m, uint32_t count)
+{
+    bool turned = m->p->compiler == HB_XLA_TPU, chain = turned && hb_parts_is_alone(m);
+    uint32_t *parts = hb_arena_raw(m->arena, count, sizeof *parts), sum = HB_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t root = m->roots[turned ? count - 1 - i : i];
+        parts[i] = hb_maker_add_op(m, HB_NONE);
+        hb_maker_add_operands(m, parts[i], &root, 1);
+        if (chain)
+            sum = sum == HB_NONE ? parts[i] : hb_parts_add_reader(m, sum, parts[i]);
+    }
+    if (chain)
+        return sum;
+    sum = hb_maker_add_op(m, HB_NONE);
+    for (uint32_t i = 0; i < count; i++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
+    if (m->joined != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->joined);
+    return sum;
+}
+
+static uint32_t read_with(struct maker *m, uint32_t root, uint32_t one, uint32_t two)
+{
+    uint32_t at = hb_parts_add_reader(m, m->holder[root], one);
+    if (two != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, two);
+    hb_graph_add_ref(m->g, HB_GRAPH_USES, m->value[root]);
+    hb_graph_touch(m->g, m->value[root], HB_GRAPH_OP, at);
+    return at;
+}
+
+uint32_t hb_parts_read(struct maker *m, uint32_t root, uint32_t with)
+{
+    return read_with(m, root, with, HB_NONE);
+}
+
+/* The loss as XLA has it. How often a value is read decides what depth-first visits first, and
+ * along a path all of it multiplies, so the small ops count. Logits come with their maxima (on TPU
+ * with a part that is finite), the sum of exponentials and the label's own logit; a norm with its
+ * mean of squares, on TPU inside of who reads it, on GPU behind an op of its own; going back with a
+ * sum more. */
+
+static bool is_in_place(const struct maker *m, const struct hb_op *op)
+{
+    return m->root[hb_maker_refs(m, op)[0]] == m->root[hb_maker_refs(m, op)[op->read_count]];
+}
+
+/* Of one sequence a TPU's products need the sum of exponentials, and the loss alone the labels'
+ * logits; of more they read the loss's own result, which has both. */
+static bool is_of_one(const struct maker *m, uint32_t logits)
+{
+    enum { WITH_BATCH = 3 };
+    return m->p->bufs[logits].rank < WITH_BATCH || m->p->bufs[logits].dim[0] == 1;
+}
+
+static struct parts add_softmax(struct maker *m, const struct hb_op *op)
+{
+    uint32_t logits = m->root[hb_maker_refs(m, op)[0]];
+    uint32_t most = hb_parts_add_reader(m, m->holder[logits], HB_NONE);
+    if (m->p->compiler == HB_XLA_GPU) {
+        uint32_t sum = hb_parts_read(m, logits, most), label = read_with(m, logits, sum, most);
+        m->labels = label;
+        return (struct parts){{label, most}, 2, false};
+    }
+    m->holder[logits] = hb_parts_read(m, logits, HB_NONE);
+    uint32_t finite = hb_parts_add_reader(m, most, HB_NONE), sum = hb_parts_read(m, logits, finite);
+    uint32_t label = hb_parts_read(m, logits, most);
+    uint32_t loss = hb_parts_add_reader(m, label, sum);
+    if (!is_in_place(m, op))
+        return (struct parts){{loss, finite}, 2, false};
+    bool one = is_of_one(m, logits);
+    m->labels = one ? loss : m->labels;
+    m->read_again = (struct again){.root = logits, .ops = {one ? sum : loss, finite}};
+    return (struct parts){.inside = true};
+}
+
+static struct parts add_norm(struct maker *m, const struct hb_op *op)
+{
+    const uint32_t *refs = hb_maker_refs(m, op);
+    bool gpu = m->p->compiler == HB_XLA_GPU, back = op->read_count > 1;
+    uint32_t from = m->root[refs[0]], x = gpu && back ? m->root[refs[1]] : from;
+    if (m->mean == HB_NONE) {
+        m->mean = hb_parts_add_reader(m, m->holder[x], HB_NONE);
+        m->scale = gpu ? hb_parts_add_reader(m, m->mean, HB_NONE) : m->mean;
+    }
+    if (!back)
+        return (struct parts){{m->scale}, 1, false};
+    uint32_t sum = hb_parts_add_reader(m, m->holder[from], gpu ? m->holder[x] : m->mean);
+    if (!gpu)
+        return (struct parts){{m->mean, sum}, 2, false};
+    uint32_t all = hb_parts_add_reader(m, m->scale, sum);
+    hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->mean);
+    return (struct parts){{all, m->scale}, 2, false};
+}
+
+struct parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
+{
+    if (op->phase != HB_PHASE_LOSS || op->read_count == 0)
+        return (struct parts){.count = 0};
+    uint32_t first = hb_maker_refs(m, op)[0];
+    if (op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
+        m->value[m->root[first]] != HB_NONE)
+        return add_softmax(m, op);
+    enum hb_category of = m->p->bufs[first].category;
+    if (op->kind == HB_OP_ELEMENTWISE && of != HB_CAT_LOGITS && of != HB_CAT_PARAMS)
+        return add_norm(m, op);
+    return (struct parts){.count = 0};
+}
+
+/* Of an update's tuple each part is an op, too. */
+void hb_parts_hand_out(struct maker *m, const struct hb_op *op, uint32_t at)
+{
+    if (m->g->ops[at].value_count < 2 || op->phase != HB_PHASE_OPTIMIZER)
+        return;
+    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++) {
+        uint32_t root = m->root[hb_maker_refs(m, op)[i]];
+        if (m->holder[root] == at)
+            m->holder[root] = hb_parts_read(m, root, HB_NONE);
+    }
+}
+
+void hb_parts_note_turned(struct maker *m, const struct hb_op *op)
+{
+    const uint32_t *refs = hb_maker_refs(m, op);
+    if (m->p->compiler == HB_XLA_GPU && op->kind == HB_OP_COPY && op->loop == HB_NONE &&
+        op->read_count == 1 && op->write_count == 1 &&
+        m->p->bufs[refs[0]].category == HB_CAT_PARAMS &&
+        m->p->bufs[refs[0]].bytes == m->p->bufs[refs[1]].bytes)
+        m->turned[m->root[refs[0]]] = true;
+}
+
+/* Of an update, the weight whose stack lies turned in the loops. */
+uint32_t hb_parts_turned_weight(const struct maker *m, const struct hb_op *op)
+{
+    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op) && op->phase == HB_PHASE_OPTIMIZER;
+         i++)
+        if (m->turned[m->root[hb_maker_refs(m, op)[i]]])
+            return m->root[hb_maker_refs(m, op)[i]];
+    return HB_NONE;
+}
+
+/* Its gradient does, too: the moments are made by an op that turns it, and the weight by another,
+ * which reads those (24 dumps of ROCm's scans). Makes the first; returns how many roots are left
+ * to the second. */
+uint32_t hb_parts_add_moments(struct maker *m, const struct hb_op *op, uint32_t weight,
+                              uint32_t count)
+{
+    uint32_t at = hb_maker_add_op(m, HB_NONE), kept = 0;
+    if (m->norm != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
+    for (uint32_t i = 0; i < count; i++)
+        if (m->roots[i] != weight)
+            m->roots[kept++] = m->roots[i];
+    hb_maker_add_operands(m, at, m->roots, kept);
+    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++)
+        if (m->root[hb_maker_refs(m, op)[i]] != weight)
+            hb_maker_make_value(m, m->root[hb_maker_refs(m, op)[i]], at);
+    hb_parts_hand_out(m, op, at);
+    m->roots[0] = weight;
+    count = 1;
+    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++)
+        if (m->root[hb_maker_refs(m, op)[i]] != weight)
+            m->roots[count++] = m->root[hb_maker_refs(m, op)[i]];
+    return count;
+}
+
+static bool is_state(const struct maker *m, uint32_t root)
+{
+    return m->p->bufs[root].category == HB_CAT_OPTIMIZER;
+}
+
+struct factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op)
+{
+    enum { WRITES = 3 };
+    struct factored f = {HB_NONE, HB_NONE, HB_NONE, HB_NONE};
+    const uint32_t *refs = hb_maker_refs(m, op), *made = refs + op->read_count;
+    bool gpu = m->p->compiler == HB_XLA_GPU;
+    if (!gpu || op->phase != HB_PHASE_OPTIMIZER || op->write_count != WRITES)
+        return f;
+    for (uint32_t i = 0; i < op->read_count; i++)
+        if (m->p->bufs[refs[i]].category == HB_CAT_GRADIENTS)
+            f.grad = m->root[refs[i]];
+    f.rows = m->root[made[1]], f.columns = m->root[made[2]];
+    if (f.grad != HB_NONE && m->value[f.grad] != HB_NONE && is_state(m, f.columns) &&
+        m->p->bufs[f.rows].rank < m->p->bufs[made[0]].rank)
+        f.weight = m->root[made[0]];
+    return f;
+}
+
+/* Sums over columns that lie on several devices: one collective has those of all leaves. */
+static uint32_t add_column_sums(struct maker *m, uint32_t first)
+{
+    const struct hb_program *p = m->p;
+    bool whole = p->mesh[HB_AX_FSDP] <= 1 && p->mesh[HB_AX_TENSOR] <= 1;
+    if (whole || m->column_sum != HB_NONE)
+        return m->column_sum;
+    uint32_t *parts = hb_arena_raw(m->arena, p->op_count, sizeof *parts), count = 0;
+    for (uint32_t i = first; i < p->op_count; i++) {
+        struct factored f = hb_parts_find_factored(m, &p->ops[i]);
+        if (f.weight != HB_NONE)
+            parts[count++] = hb_parts_read(m, f.grad, m->norm);
+    }
+    m->column_sum = hb_maker_add_op(m, HB_NONE);
+    for (uint32_t i = 0; i < count; i++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
+    return m->column_sum;
+}
+
+/* With what was there it is a new state. */
+static uint32_t add_mean(struct maker *m, uint32_t sum, uint32_t state)
+{
+    uint32_t at = hb_parts_add_reader(m, sum, HB_NONE);
+    hb_maker_make_value(m, state, at);
+    return at;
+}
+
+/* The gradient is read for either mean, for the size of the update that these make, and by the
+ * update (8B on an H100, 8 layers, q, k, v, attn_out on the host: depth-first 28.30 GiB, by the
+ * compiler's log 28.30; as one op 32.87). Returns what the op of the program reads besides. */
+struct parts hb_parts_add_factored(struct maker *m, struct factored f, uint32_t i,
+                                   uint32_t *io_count)
+{
+    uint32_t sum = add_column_sums(m, i), kept = 0;
+    add_mean(m, sum == HB_NONE ? hb_parts_read(m, f.grad, m->norm) : sum, f.columns);
+    uint32_t columns = m->holder[f.columns] = hb_parts_read(m, f.columns, HB_NONE);
+    uint32_t rows =
+        hb_parts_add_reader(m, add_mean(m, hb_parts_read(m, f.grad, m->norm), f.rows), HB_NONE);
+    uint32_t size = read_with(m, f.grad, columns, rows);
+    for (int k = 0; k < 3; k++) /* in two steps, and its root */
+        size = hb_parts_add_reader(m, size, HB_NONE);
+    for (uint32_t k = 0; k < *io_count; k++)
+        if (!is_state(m, m->roots[k]))
+            m->roots[kept++] = m->roots[k];
+    *io_count = kept;
+    return (struct parts){{size, columns, rows}, 3, false};
+}
