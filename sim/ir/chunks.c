@@ -14,9 +14,14 @@ bool hb_chunks_gather(const struct hb_lower *lo)
     return hb_head_split(lo) && !hb_head_ring(lo);
 }
 
+static bool is_gpu(const struct hb_lower *lo)
+{
+    return lo->habits->logits_copies == 2;
+}
+
 static bool takes_own_head(const struct hb_lower *lo)
 {
-    return lo->spec->loss.chunks > 1 && lo->habits->logits_copies == 2;
+    return lo->spec->loss.chunks > 1 && is_gpu(lo);
 }
 
 /* XLA:GPU casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
@@ -28,13 +33,15 @@ bool hb_chunks_cast(const struct hb_lower *lo)
     return takes_own_head(lo) && (cast ? hb_chunks_gather(lo) : lo->head == lo->embed);
 }
 
-/* A table that is the head, too, is turned for them, outside of the loop over microbatches as it is
- * (gemma-2b over data 8: bf16[2048,256000], gemma-9b over data 16 and fsdp 2 with four
- * microbatches: f32[1792,256000] and bf16 of it, on both; not of a loss as one). */
+/* A table that is the head, too, is turned for chunks and for gathers, outside of the loop over
+ * microbatches as it is (gemma-2b over data 8: bf16[2048,256000], gemma-9b over data 16 and fsdp 2
+ * with four microbatches: f32[1792,256000] and bf16 of it, on both; llama1b over fsdp 16, 4
+ * microbatches, a loss as one: f32[128,128256]; not so over data or expert alone: 14 dumps). */
 void hb_chunks_turn(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    if (!takes_own_head(lo) || lo->head != lo->embed)
+    bool wanted = takes_own_head(lo) || (is_gpu(lo) && hb_head_split(lo));
+    if (!wanted || lo->head != lo->embed || l->transposed != HB_NONE)
         return;
     l->transposed = hb_temp(lo, "head, turned", HB_CAT_PARAMS,
                             hb_leaf_layer_shape(l, lo->spec->precision.params, false));

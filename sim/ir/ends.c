@@ -199,16 +199,54 @@ static struct hb_shape table_grad_shape(const struct hb_lower *lo)
                                hb_order_table_whole(lo) || is_table_whole(lo));
 }
 
-/* None of a one-hot lookup, whose gradient is a product (qwen14b on one H100: gemm_fusion_dot.39,
- * bf16[151936,5120] at the end). */
-void hb_ends_zero_table(struct hb_lower *lo, struct hb_ends *ends)
+static void make_zeros(struct hb_lower *lo, struct hb_ends *ends)
 {
-    if (lo->spec->lookup == HB_LOOKUP_ONEHOT)
-        return;
     ends->table_grad =
         hb_temp(lo, "embedding, zeros for its gradient", HB_CAT_GRADIENTS, table_grad_shape(lo));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zero gradient of the embedding", HB_NONE,
                    ends->table_grad);
+}
+
+/* XLA:GPU adds rows to a tied head's gradient, where that is in the weight's dtype: 28 of 28 dumps
+ * (gemma2-9b over data 2, bf16: loop_select_fusion.1 casts all-reduce-done.8, f32, to the
+ * bf16[256000,3584] that the scatter writes over). */
+static bool takes_head(const struct hb_lower *lo)
+{
+    return !is_looked_up(lo) && lo->head == lo->embed && lo->spec->lookup == HB_LOOKUP_GATHER &&
+           hb_weight_grad_dtype(lo) == lo->compute;
+}
+
+/* Cast, and of all devices where the table is whole. */
+static uint32_t make_table_of_head(struct hb_lower *lo)
+{
+    struct hb_leaf *l = &lo->leaves[lo->embed];
+    uint32_t from = l->grad;
+    l->grad = HB_NONE;
+    if (lo->p->bufs[from].dtype != lo->compute) {
+        uint32_t cast = hb_temp(lo, "embedding, gradient of its head", HB_CAT_GRADIENTS,
+                                hb_leaf_layer_shape(l, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast gradient of the head", from, cast);
+        from = cast;
+    }
+    struct hb_shape s = table_grad_shape(lo);
+    if (hb_shape_plain_bytes(&s) == lo->p->bufs[from].plain_bytes)
+        return from;
+    uint32_t whole = hb_temp(lo, "embedding, gradient of its head, gathered", HB_CAT_GRADIENTS, s);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather gradient of the head", from,
+                       whole);
+    return whole;
+}
+
+/* None of a one-hot lookup, whose gradient is a product (qwen14b on one H100: gemm_fusion_dot.39,
+ * bf16[151936,5120] at the end). */
+void hb_ends_start_table(struct hb_lower *lo, struct hb_ends *ends)
+{
+    if (lo->spec->lookup == HB_LOOKUP_ONEHOT)
+        return;
+    if (!takes_head(lo))
+        make_zeros(lo, ends);
+    else if (lo->leaves[lo->embed].grad != HB_NONE)
+        ends->table_grad = make_table_of_head(lo);
 }
 
 static void sum_table(struct hb_lower *lo, uint32_t whole)
@@ -230,15 +268,6 @@ static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)
     return both;
 }
 
-/* A tied head's gradient in the weight's dtype is what rows are added to (tail.c). */
-static bool takes_head(const struct hb_lower *lo)
-{
-    const struct hb_leaf *l = &lo->leaves[lo->embed];
-    return l->grad != HB_NONE && hb_habits_ordered(lo->spec) &&
-           lo->spec->lookup == HB_LOOKUP_GATHER && !hb_order_table_whole(lo) &&
-           hb_weight_grad_dtype(lo) == lo->compute;
-}
-
 static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
@@ -249,11 +278,10 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
         exchange_rows(lo, grad, rows);
     }
     bool product = lo->spec->lookup == HB_LOOKUP_ONEHOT;
-    bool takes = takes_head(lo);
-    if (ends->table_grad == HB_NONE && !product && !takes)
-        hb_ends_zero_table(lo, ends);
-    if (takes)
-        ends->table_grad = l->grad;
+    if (ends->table_grad == HB_NONE)
+        hb_ends_start_table(lo, ends);
+    if (ends->table_grad == HB_NONE && !product)
+        make_zeros(lo, ends);
     uint32_t into =
         product ? hb_temp(lo, "embedding, gradient", HB_CAT_GRADIENTS, table_grad_shape(lo))
                 : hb_temp_in_place(lo, "embedding, gradient", HB_CAT_GRADIENTS, ends->table_grad);
@@ -264,7 +292,7 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_read(&e, lo->tokens);
     hb_emit_read(&e, ends->iota);
     uint32_t head = l->grad; /* of a table that is tied */
-    bool apart = head != HB_NONE && hb_habits_ordered(lo->spec) && !takes;
+    bool apart = head != HB_NONE && hb_habits_ordered(lo->spec);
     hb_emit_read(&e, apart ? HB_NONE : head);
     hb_emit_write(&e, into);
     hb_emit(lo, &e);

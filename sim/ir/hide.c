@@ -145,15 +145,19 @@ static void look_ahead(struct queue *q)
     }
 }
 
+/* What takes no time is no choice. */
 static uint32_t take_best(struct queue *q)
 {
     uint32_t best = q->count;
     for (uint32_t i = 0; i < q->count; i++) {
         const struct hb_hide_op *op = &q->h->ops[q->ready[i]];
+        bool none = op->cost_us <= 0;
         if (takes_place(op) && q->busy)
             continue;
-        if (best == q->count || compare(q, op, &q->h->ops[q->ready[best]]) > 0)
+        if (none || best == q->count || compare(q, op, &q->h->ops[q->ready[best]]) > 0)
             best = i;
+        if (none)
+            break;
     }
     uint32_t op = q->ready[best];
     q->ready[best] = q->ready[--q->count];

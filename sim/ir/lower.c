@@ -179,9 +179,9 @@ struct parts {
 static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
     if (lo->tail.known && lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
-        hb_ends_zero_table(lo, ends);
+        hb_ends_start_table(lo, ends);
     if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_order_zeros(lo) == at)
-        hb_ends_zero_table(lo, ends);
+        hb_ends_start_table(lo, ends);
     hb_order_put_zeros(lo, at);
 }
 
@@ -224,7 +224,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     hb_optim_fetch_before_loss(lo);
     uint32_t g = hb_loss_pass(lo, &ends, x);
     if (lo->tail.known && lo->tail.table > HB_ZEROS_BEFORE_LOSS)
-        hb_ends_zero_table(lo, &ends);
+        hb_ends_start_table(lo, &ends);
     lo->phase = HB_PHASE_BACKWARD;
     hb_weight_transpose_stacks(lo);
     if (lo->spec->batch.accumulate == 1)

@@ -12,6 +12,7 @@
 #include "sim/ir/weight.h"
 
 static const double MEMORY_BYTES_PER_US = 3.32e6; /* loop_add_subtract_fusion, f32[6,1024,22016] */
+static const double BLOCK_BYTES_PER_US = 63.4e3;  /* 32 at 1.98 GHz */
 static const double DOT_FLOPS_PER_US = 403e6;     /* f32 operands: gemm_fusion_dot.67, d 4096 ... */
 static const double NARROW_FLOPS_PER_US = 12.2e6; /* ... bf16 ones and an f32 result: .65 */
 static const double HOST_CALL_US = 12, HOST_SUM_US = 27; /* of what is small */
@@ -23,15 +24,26 @@ static const double NIC_BYTES_PER_US = 25e3 / 1.025;
 static const double CHUNK_BYTES = 4 << 20, CHUNK_US = 6, ROUND_US = 31, LAUNCH_US = 45;
 
 /* Passes over a tensor of the residual's size, bytes a feature: norm's means, its backward pass. */
-enum { MEAN_BYTES = 6, NORM_BYTES = 11, SUMMED_NORM_BYTES = 14 };
+enum { MEAN_BYTES = 4, NORM_BYTES = 11, SUMMED_NORM_BYTES = 14 };
 
 enum sum_kind { SUM_ALL, SUM_SCATTER, GATHER, EXCHANGE };
 
-/* Inside of a host, of 2, 4 and 8 devices; a sum's counted twice. */
-static const double host_bytes_per_us[][3] = {[SUM_ALL] = {465e3, 387e3, 455e3},
-                                              [SUM_SCATTER] = {366e3, 366e3, 368e3},
-                                              [GATHER] = {512e3, 423e3, 385e3},
-                                              [EXCHANGE] = {396e3, 375e3, 353e3}};
+/* Inside of a host, of 2, 4 and 8 devices: what XLA measured (collective_interpolator.cc) of 1 MiB,
+ * 2, 4 ... 1024, in 1e3 bytes a us (by its log of collectives alone, sol_latency_estimator=10). */
+enum { RATES = 11, LEAST_RATED = 1 << 20 };
+static const double host_rates[][3][RATES] = {
+    [SUM_ALL] = {{50, 48, 97, 115, 166, 179, 203, 216, 227, 232, 242},
+                 {24, 35, 71, 99, 110, 154, 170, 182, 189, 193, 198},
+                 {20, 37, 61, 80, 115, 149, 177, 200, 213, 221, 227}},
+    [SUM_SCATTER] = {{67, 68, 132, 196, 247, 266, 304, 330, 347, 366, 390},
+                     {36, 93, 99, 153, 240, 271, 299, 332, 347, 360, 371},
+                     {51, 61, 118, 141, 194, 251, 307, 326, 348, 359, 368}},
+    [GATHER] = {{60, 82, 137, 209, 278, 348, 417, 454, 489, 512, 538},
+                {51, 73, 99, 148, 240, 296, 343, 383, 403, 423, 434},
+                {34, 66, 89, 129, 204, 259, 314, 344, 368, 386, 393}},
+    [EXCHANGE] = {{29, 43, 75, 177, 211, 318, 396, 436, 519, 559, 624},
+                  {31, 59, 79, 107, 191, 247, 289, 375, 400, 422, 450},
+                  {19, 84, 112, 118, 159, 253, 307, 325, 354, 368, 384}}};
 
 struct group {
     int64_t size, stride; /* devices, and how far one is from the next */
@@ -75,6 +87,19 @@ static double round_us(double bytes)
     return bytes / NIC_BYTES_PER_US + ceil(bytes / CHUNK_BYTES) * CHUNK_US + ROUND_US;
 }
 
+/* The mean of the sizes around, weighted by the inverse of the square of how far they are. */
+static double host_rate(enum sum_kind kind, int devices, double bytes)
+{
+    const double *rates = host_rates[kind][devices];
+    double least = LEAST_RATED, at = fmin(bytes, ldexp(least, RATES - 1));
+    int k = 0;
+    while (k + 2 < RATES && ldexp(least, k + 1) <= at)
+        k++;
+    double below = at - ldexp(least, k), above = ldexp(least, k + 1) - at;
+    double one = 1 / (below * below + 1), two = 1 / (above * above + 1);
+    return 1e3 * (rates[k] * one + rates[k + 1] * two) / (one + two);
+}
+
 /* RingLatency, AllToAllLatency: a group of whole hosts has all their devices, another one on each
  * host that it touches. */
 static double latency_us(const struct tail *t, enum sum_kind kind, double bytes, struct group g)
@@ -83,8 +108,8 @@ static double latency_us(const struct tail *t, enum sum_kind kind, double bytes,
         return 0;
     int times = kind == SUM_ALL ? 2 : 1;
     if (g.size * g.stride <= HB_HOST_DEVICES) {
-        double rate = host_bytes_per_us[kind][g.size <= 2 ? 0 : g.size <= 4 ? 1 : 2];
-        return (kind == SUM_ALL ? HOST_SUM_US : HOST_CALL_US) + times * bytes / rate;
+        double us = bytes / host_rate(kind, g.size <= 2 ? 0 : g.size <= 4 ? 1 : 2, bytes);
+        return fmax(us, kind == SUM_ALL ? HOST_SUM_US : HOST_CALL_US);
     }
     bool whole = g.stride == 1 && g.size % HB_HOST_DEVICES == 0;
     int64_t hosts = whole ? g.size / HB_HOST_DEVICES : g.size, groups = t->all.size / g.size;
@@ -114,6 +139,13 @@ static uint32_t add_two(struct tail *t, double cost_us, uint32_t read, uint32_t 
     return op;
 }
 
+/* Of what an op makes, or the same in another shape: that takes no time, but who made it is ready a
+ * us later (XLA's log: bitcast.635.0 between a head's product and input_scatter_fusion.2). */
+static uint32_t add_part(struct tail *t, uint32_t of)
+{
+    return add(t, 0, of);
+}
+
 static uint32_t send(struct tail *t, enum sum_kind kind, uint32_t from, double bytes,
                      struct group g)
 {
@@ -126,6 +158,16 @@ static double head_us(const struct tail *t, double flops_per_us)
 }
 
 /* --- the loss --- */
+
+/* Labels are taken off by one block for so many of them, which reads no faster than a part of the
+ * memory's rate (1663 us of f32[1,4096,128256], 2694 of [1,2048,256000]; 3931 of [2,4096,201088]
+ * and 5005 of [4,2048,256000], as fast as it writes). */
+static double label_us(const struct tail *t, double values)
+{
+    enum { LABELS = 128 };
+    double rate = fmin(ceil(t->tokens / LABELS) * BLOCK_BYTES_PER_US, MEMORY_BYTES_PER_US);
+    return pass_us(values) + values / rate;
+}
 
 static uint32_t gather_head(struct tail *t, uint32_t cast)
 {
@@ -148,7 +190,7 @@ static uint32_t add_zeros(struct tail *t, uint32_t *out)
         for (uint32_t k = 0; k < t->count && new; k++) {
             bool alike = is_alike(&t->grads[i], &t->grads[k]);
             new = !alike || k >= i;
-            sum += alike ? 4 * t->grads[i].elements : 0;
+            sum += alike ? t->grads[i].bytes * t->grads[i].elements : 0;
         }
         if (new)
             out[count++] = add(t, pass_us(sum), HB_NONE);
@@ -159,34 +201,53 @@ static uint32_t add_zeros(struct tail *t, uint32_t *out)
     return count;
 }
 
+/* Of each row one number; of long rows each part has its own first. */
+static uint32_t add_rows(struct tail *t, uint32_t values, uint32_t with)
+{
+    enum { WHOLE = 1 << 14 };
+    uint32_t x = add(t, pass_us(t->tokens * t->words * 4), values);
+    if (with != HB_NONE)
+        hb_hide_read(&t->h, with);
+    return t->words > WHOLE ? add(t, pass_us(t->tokens * sqrt(t->words) * 4), x) : x;
+}
+
+/* The largest logit, the sum of exponentials, the label's own; then the gradient of all. Returns
+ * what the loss is made of. */
+static uint32_t add_softmax(struct tail *t, uint32_t logits)
+{
+    double values = t->tokens * t->words * 4, rows = t->tokens * 4;
+    uint32_t most = send(t, SUM_ALL, add_rows(t, logits, HB_NONE), rows, t->tensor);
+    uint32_t finite = add(t, 0.1, most);
+    uint32_t sums = send(t, SUM_ALL, add_rows(t, logits, finite), 2 * rows, t->tensor);
+    uint32_t own =
+        t->tensor.size > 1 ? send(t, SUM_ALL, add(t, 1, logits), rows, t->tensor) : logits;
+    uint32_t both = add_two(t, 1, sums, own);
+    t->softmax = add_two(t, pass_us(2.14 * values), logits, add_part(t, both));
+    hb_hide_read(&t->h, finite);
+    return add_part(t, both);
+}
+
 static void add_loss(struct tail *t)
 {
     bool split = t->lo->local.resid_seq < t->lo->local.seq;
-    double values = t->tokens * t->words * 4, rows = t->tokens * 4;
     uint32_t forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
     uint32_t x = add(t, pass_us(t->tokens * t->width * 4), forward);
     if (split)
         x = send(t, GATHER, x, t->tokens * t->width * 4, t->tensor);
     uint32_t cast = add(t, pass_us(t->width * t->words * 3 / (double)t->fsdp.size), HB_NONE);
     uint32_t logits = add_two(t, head_us(t, NARROW_FLOPS_PER_US), x, gather_head(t, cast));
-    uint32_t most = send(t, SUM_ALL, add(t, pass_us(values), logits), rows, t->tensor);
-    uint32_t sums = add_two(t, pass_us(values), logits, most);
-    sums = send(t, SUM_ALL, sums, 2 * rows, t->tensor);
-    t->softmax = add_two(t, pass_us(2 * values), logits, sums);
-    /* Less the labels: 1663 us of f32[1,4096,128256], 2507 of [2,4096,128256]. */
-    bool one = t->lo->local.batch == 1;
-    uint32_t dlogits = add(t, pass_us((one ? 2.63 : 2) * values), t->softmax);
+    uint32_t both = add_softmax(t, logits);
+    uint32_t dlogits = add_part(t, add(t, label_us(t, t->tokens * t->words * 4), t->softmax));
     t->head = add_two(t, head_us(t, DOT_FLOPS_PER_US), dlogits, x);
     t->again = t->h.count;
     uint32_t g = add_two(t, head_us(t, DOT_FLOPS_PER_US), dlogits, gather_head(t, cast));
     g = send(t, SUM_ALL, g, t->tokens * t->width * 4, t->tensor);
     double residual = t->width * (double)hb_mul_sat(t->lo->local.batch, t->lo->local.resid_seq);
-    uint32_t mean = add(t, 0.1, one ? g : add(t, pass_us(residual * MEAN_BYTES), g));
+    uint32_t mean = add(t, 0.1, add(t, pass_us(residual * MEAN_BYTES), g));
     int bytes = t->tensor.size > 1 ? SUMMED_NORM_BYTES : NORM_BYTES;
-    t->back = add_two(t, pass_us(residual * bytes), g, mean);
-    uint32_t own = send(t, SUM_ALL, add(t, 1, logits), rows, t->tensor);
-    uint32_t loss = add(t, 0.5, add_two(t, 0.1, own, sums));
-    t->loss = add_two(t, 1, add(t, 1, t->back), loss); /* and the last norm's gradient */
+    uint32_t norm = add_two(t, pass_us(residual * bytes), g, mean);
+    t->back = add_part(t, norm);
+    t->loss = add_two(t, 1, add(t, 1, add_part(t, norm)), add(t, 1, both));
 }
 
 /* --- gradients and updates --- */
@@ -218,7 +279,8 @@ static uint32_t add_table(struct tail *t, uint32_t head)
     double zeros = whole ? table : table / (double)t->fsdp.size;
     if (head != HB_NONE && whole)
         head = send(t, GATHER, head, table, t->fsdp);
-    t->table = add(t, pass_us(head == HB_NONE ? zeros : 2 * zeros), head);
+    bool apart = head == HB_NONE || t->h.ops[head].kind != HB_HIDE_OP;
+    t->table = apart ? add(t, pass_us(head == HB_NONE ? zeros : 2 * zeros), head) : head;
     if (!whole && t->batch.size > t->fsdp.size) {
         uint32_t x = send(t, GATHER, t->loop, rows * (double)t->batch.size, t->batch);
         x = add_two(t, pass_us(rows + 2 * zeros), x, t->table);
@@ -250,7 +312,7 @@ static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
     return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
-                         .bytes = 4,
+                         .bytes = (double)hb_dtype_bits(hb_weight_grad_dtype(lo)) / 8,
                          .turned = hb_weight_is_turned(lo, l),
                          .stacked = l->stack[0] && l->matrix,
                          .matrix = l->rank > 1,
@@ -302,6 +364,7 @@ static void sum_grads(struct tail *t)
         t->grads[i].op = t->loop;
     t->grads[last].op = one ? table : head;
     if (!one) {
+        t->grads[last].bytes = (double)hb_dtype_bits(t->lo->spec->loss.dot) / 8;
         t->grads[--last].op = table;
         t->grads[last].bytes = 2; /* as it is scattered */
     }
@@ -367,7 +430,7 @@ static void add_updates(struct tail *t, uint32_t norm)
     for (uint32_t i = 0; i < t->count; i++) {
         const struct grad *g = &t->grads[i];
         bool apart = g->turned && !t->adds;
-        double bytes = t->adds ? 12 : 4 + states + (apart ? 0 : weight);
+        double bytes = t->adds ? 12 : g->bytes + states + (apart ? 0 : weight);
         uint32_t first = add(t, pass_us(g->elements * bytes), g->op);
         if (norm != HB_NONE)
             hb_hide_read(&t->h, norm);
