@@ -133,7 +133,8 @@ static bool is_there(const struct hb_lower *lo, const struct hb_layer *y, uint32
 static bool are_there(const struct hb_lower *lo, uint32_t leaf)
 {
     bool there = false;
-    for (uint32_t g = 0; g < lo->layers->count && lo->p->open_loop != HB_NONE; g++)
+    bool shared = lo->p->open_loop != HB_NONE && !lo->tail.known;
+    for (uint32_t g = 0; g < lo->layers->count && shared; g++)
         there = there || is_there(lo, &lo->layers->groups[g].layer, leaf);
     return there;
 }

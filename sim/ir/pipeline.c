@@ -603,7 +603,6 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
-    hb_weight_transpose_casts(lo);
     uint32_t padded = gout;
     /* ROCm, which times nothing: before all else (70B,pp4f16t4,m8: f32[20,1,512,7168] from 480 on,
      * the gathered gradients at 621). */

@@ -161,27 +161,15 @@ void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
             lo->leaves[i].cast = lo->leaves[i].kept = HB_NONE;
 }
 
-/* The iterations of a pipeline that are not rematerialised hand the backward pass their casts,
- * which it transposes in each of its iterations; the parameters' copy is the forward pass's
- * (8B,pp4f4,m8: bf16[1024,8,1,14336] in the backward body, no f32 beside the logits; with iter
- * f32[1024,1,8,14336]; bf16 parameters as one stack, 70B,pp8f8,m16). */
-static bool is_cast_transposed(const struct hb_lower *lo, const struct hb_leaf *l)
+/* The iterations of a pipeline that are not rematerialised run forwards on casts of all stacks,
+ * turned in the compute dtype; backwards they turn the parameters themselves (8B,pp4f4,m8: two
+ * bf16[1024,8,1,14336] read by while.126, two f32[1024,1,8,14336] by while.128 behind the loss;
+ * granite8b, pp4f2, olmo7b, pp4f2t4, and mistral7b, pp2d2f2, on ROCm the same). */
+static bool is_turned_late(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
-    return hb_ways(lo, HB_AX_PIPELINE) > 1 && !p->remat_iteration && l->gather_dim >= 1 &&
-           needs_cast(lo, l) && l->cast == HB_NONE;
-}
-
-void hb_weight_transpose_casts(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count && lo->habits->transposed_stacks; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        if (!l->stack[0] || !is_cast_transposed(lo, l))
-            continue;
-        l->transposed = hb_temp(lo, hb_name(lo, l->name, ", transposed copy of the casts"),
-                                HB_CAT_COMMUNICATION, hb_leaf_shape(lo, l, lo->compute));
-        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "transpose ", l->name), l->arg, l->transposed);
-    }
+    return hb_ways(lo, HB_AX_PIPELINE) > 1 && !p->remat_iteration && needs_cast(lo, l) &&
+           l->cast == HB_NONE;
 }
 
 /* Whether more than one row lies before the gathered dimension on a device (mixtral/fsdp=8,ep=8,
@@ -202,8 +190,7 @@ bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l)
     bool staged = l->einsum_batch > 1 && hb_ways(lo, HB_AX_PIPELINE) > 1;
     /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
      * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
-    bool wanted = ((!lo->batch_whole && is_gathered_inside(l)) || staged) && l->kept == HB_NONE &&
-                  !is_cast_transposed(lo, l);
+    bool wanted = ((!lo->batch_whole && is_gathered_inside(l)) || staged) && l->kept == HB_NONE;
     return lo->habits->transposed_stacks && !l->end && l->matrix && l->stack[0] && wanted;
 }
 
@@ -213,7 +200,8 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         /* On ROCm, which hides nothing behind them, experts' after the loss (pr85/pp8/good,
          * no_loss_stage: none beside 2 x f32[32,4096,32000]; on CUDA three). */
-        bool late = !lo->habits->gathers_timed && !hb_habits_ordered(lo->spec);
+        bool late =
+            (!lo->habits->gathers_timed && !hb_habits_ordered(lo->spec)) || is_turned_late(lo, l);
         if (!hb_weight_is_turned(lo, l) || l->transposed != HB_NONE ||
             (late && lo->phase == HB_PHASE_FORWARD))
             continue;

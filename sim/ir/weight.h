@@ -20,8 +20,6 @@ void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 void hb_weight_transpose_stacks(struct hb_lower *lo);
 /* Whether the leaf's stack is copied in another layout for the backward pass. */
 bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l);
-/* Those of a pipeline's iterations that keep their casts; in the backward iterations' body. */
-void hb_weight_transpose_casts(struct hb_lower *lo);
 /* The buffer that a product with the leaf reads; may add a cast or a gather. The result is kept in
  * leaf.gathered until hb_weight_forget. */
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf);
