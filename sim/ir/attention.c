@@ -459,8 +459,10 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct heads *h,
     step.out[0] = o;
     step.cols = h->v_dim;
     step.depth = h->kv_seq;
-    /* tiny/base: f32 scores and one set of bf16 probabilities. */
-    step.grad_in_place = 1;
+    /* tiny/base: f32 scores and one set of bf16 probabilities; a second where XLA:GPU's product has
+     * no batch, of one sequence and one head of keys (gemma-2b over fsdp 16 and sequence 2:
+     * gemm_fusion_dot.99, bf16[65536,16384], beside input_convert_transpose_fusion). */
+    step.grad_in_place = h->batch * h->kv > 1 || lo->habits->naive_score_copies == 1;
     hb_layer_step(lo, y, step);
     return o;
 }

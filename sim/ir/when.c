@@ -27,11 +27,16 @@ static bool keeps_hidden(const struct hb_body *b)
     return true;
 }
 
-bool hb_body_ends_late(const struct hb_body *b)
+static bool is_timed(const struct hb_body *b, enum hb_kernel kernel)
 {
     const struct hb_lower *lo = b->lo;
-    return lo->habits->gathers_timed && lo->local.resid_seq < lo->local.seq && !b->own_stacks &&
-           lo->fsdp_mode == HB_WEIGHT_GATHER && b->y->block->attention.kernel == HB_KERNEL_FLASH;
+    return lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER && !b->own_stacks &&
+           b->y->block->attention.kernel == kernel;
+}
+
+bool hb_body_ends_late(const struct hb_body *b)
+{
+    return b->lo->local.resid_seq < b->lo->local.seq && is_timed(b, HB_KERNEL_FLASH);
 }
 
 static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l)
@@ -61,7 +66,11 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
     /* CUDA's stages: experts' after the attention's (pr85/pp8/good,blocked: from 761 on, attention
      * from 698 to 740). */
     bool stage = b->own_weights && l->rank == HB_LEAF_RANK;
-    return (b->defer && !is_summed_apart(b, l)) || ring || split || stage ||
+    /* CUDA's between gathers, which a kernel's small tensors do not show: gate, up and a gradient
+     * of theirs beside the scores of the attention's backward pass (gemma-2b over fsdp 8, b8:
+     * products of weights at 94, 101 and 129 of 186, scores at 98 to 108). */
+    bool scores = mlp && is_timed(b, HB_KERNEL_NAIVE);
+    return (b->defer && !is_summed_apart(b, l)) || ring || split || stage || scores ||
            (local && mlp && keeps_hidden(b));
 }
 
