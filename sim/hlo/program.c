@@ -270,10 +270,13 @@ void hb_hlo_program_add_ops(struct hb_arena *arena, const struct hb_hlo_program 
     struct buckets ends = sort_buckets(arena, end, p->buf_count, times);
     for (int32_t t = 0; t <= f->end_time; t++) {
         enum hb_hlo_op op = HB_HLO_OP_UNKNOWN;
-        if (t < f->end_time)
+        enum hb_op_kind kind = HB_OP_MARK;
+        if (t < f->end_time) {
             op = hb_hlo_op_of(hp->m, hb_hlo_node_inst(f, hp->node_at[t]));
+            kind = find_kind(op);
+        }
         hb_program_add_op(p, (struct hb_op){.name = t < f->end_time ? hb_hlo_op_name(op) : "end",
-                                            .kind = t < f->end_time ? find_kind(op) : HB_OP_MARK,
+                                            .kind = kind,
                                             .phase = HB_PHASE_FORWARD,
                                             .start = HB_NONE,
                                             .loop = HB_NONE,

@@ -118,10 +118,10 @@ struct hb_buf {
     int64_t dim[HB_MAX_RANK]; /* per device, as the compiler sees it */
     int64_t slices; /* of a stack: parts that ops inside its loop touch one by one; 0: none */
     int rank;       /* 0 with plain_bytes > element: shape not known */
-    enum hb_dtype dtype;
-    enum hb_tiling tiling; /* bytes = hb_shape_bytes of dim, dtype and tiling */
-    enum hb_category category;
-    enum hb_space space;
+    enum hb_dtype dtype : 8;
+    enum hb_tiling tiling : 8; /* bytes = hb_shape_bytes of dim, dtype and tiling */
+    enum hb_category category : 8;
+    enum hb_space space : 8;
     uint32_t alias_of; /* lies in this buffer's memory (an earlier index); HB_NONE: its own */
     bool renews;       /* an alias: what a loop's next trip finds there, once the last was read */
     bool argument;     /* given by the caller, alive from the start */
@@ -133,28 +133,28 @@ struct hb_buf {
 
 struct hb_op {
     const char *name;
-    enum hb_op_kind kind;
+    enum hb_op_kind kind : 8;
+    enum hb_phase phase : 8;
+    enum hb_dtype dtype : 8; /* of the arithmetic: picks the peak rate */
+    enum hb_axis axis : 8;   /* of a collective */
+    bool over_data;          /* of a collective: then its result is summed over mesh.data, too */
+    bool grouped; /* rows, cols, depth are those of one of several products in one kernel */
+    bool adjoint; /* of attention: the kernel of the backward pass, not the other one run again */
     enum hb_stream stream;
-    enum hb_phase phase;
     uint32_t refs_at; /* into program.refs: reads, then writes */
     uint32_t read_count;
     uint32_t write_count;
-    uint32_t start;      /* of a DONE: the op that it waits for; else HB_NONE */
-    uint32_t loop;       /* innermost loop around it; HB_NONE */
-    enum hb_dtype dtype; /* of the arithmetic: picks the peak rate */
+    uint32_t start; /* of a DONE: the op that it waits for; else HB_NONE */
+    uint32_t loop;  /* innermost loop around it; HB_NONE */
     double flops;
     double moved_bytes; /* read and written in HBM (or over the host link) */
     double ahead_bytes; /* moved by kernels of their own that get its operands ready */
     double sent_bytes;  /* payload of a collective: the bytes of the full (gathered) tensor */
-    enum hb_axis axis;  /* of a collective */
     int64_t group;      /* devices that take part; 0: no collective */
     int64_t rows;       /* of a matmul: m, n, k for the efficiency curve; 0: not known */
     int64_t cols;
     int64_t depth;
-    double batch;   /* products side by side, >= 1 */
-    bool over_data; /* of a collective: then its result is summed over mesh.data, too */
-    bool grouped;   /* rows, cols, depth are those of one of several products in one kernel */
-    bool adjoint;   /* of attention: the kernel of the backward pass, not the other one run again */
+    double batch; /* products side by side, >= 1 */
 };
 
 struct hb_loop {
