@@ -399,9 +399,26 @@ static void take_weights(struct hb_eager *e, const struct part *p)
                   e->weights, HB_NONE);
 }
 
+/* Megatron divides a bucket by the copies before they are summed, where NCCL is not asked for their
+ * mean (core/distributed/param_and_grad_buffer.py, start_grad_sync; average_in_collective is off in
+ * distributed_data_parallel_config.py): a pass over the gradients that others wait for. */
+static void scale_gradients(struct hb_eager *e, struct held w)
+{
+    double dense = copies_group(e, false).ways > 1 ? w.dense / split_group(e, false).ways : 0;
+    double experts = copies_group(e, true).ways > 1 ? w.experts / split_group(e, true).ways : 0;
+    if (e->spec->runtime.framework != HB_FW_MEGATRON || !(dense + experts > 0))
+        return;
+    hb_eager_emit(e,
+                  (struct hb_op){.name = "divide gradients by the copies",
+                                 .kind = HB_OP_ELEMENTWISE,
+                                 .moved_bytes = 2 * (dense + experts) * grad_width(e)},
+                  e->grads, e->grads);
+}
+
 static void sum_copies(struct hb_eager *e, struct held w)
 {
     double width = grad_width(e);
+    scale_gradients(e, w);
     enum hb_op_kind kind =
         e->spec->sharding.optimizer_over_data ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE;
     add_beside(e,
