@@ -76,6 +76,7 @@ struct hb_chip {
     bool own_loss_waits;   /* MaxText's logits, where nothing is kept, between rings */
     bool own_loss_at_once; /* MaxText's, between rings, with many tokens */
     bool fused_backward;   /* flash attention's backward pass is one kernel */
+    int64_t recipes_block; /* the least that the chip's published recipes set as attention_block */
 };
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);
