@@ -161,6 +161,11 @@ static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
     return HB_REFUSE(r, gaps);
 }
 
+static bool parts_passes(const struct hb_spec *s)
+{
+    return s->mesh[HB_AX_PIPELINE] > 1 && hb_schedule_parts(s->pipeline.schedule);
+}
+
 static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
 {
     const struct hb_refusal gaps[] = {
@@ -177,14 +182,11 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "mesh.tensor is simulated with a split vocabulary only; use true"},
         {s->precision.params != HB_DT_F32, "precision.params",
          "torchtitan's memory is simulated with f32 parameters only yet; use f32"},
-        {s->loss.chunks > 1 && s->mesh[HB_AX_TENSOR] > 1, "loss.chunks",
-         "not simulated beside mesh.tensor yet; use chunks: 1, or kernel: linear"},
-        {s->loss.chunks > 1 && s->mesh[HB_AX_PIPELINE] > 1, "loss.chunks",
-         "not simulated with torchtitan's pipelines yet; use 1"},
+        {s->loss.chunks > 1 && parts_passes(s), "loss.chunks",
+         "not simulated with schedules that part the backward pass yet; use 1, or schedule: "
+         "interleaved"},
         {s->loss.chunks > 1 && (s->runtime.wrap_root || s->runtime.fsdp1), "loss.chunks",
          "is of torchtitan with units of its own for the ends; use wrap: split, and FSDP2"},
-        {s->loss.chunks > 1 && s->model.tied_embeddings, "loss.chunks",
-         "not simulated with a tied head yet; use 1"},
         {s->loss.chunks > 1 && s->loss.held != HB_HELD_NONE, "loss.held",
          "chunks of logits are held one at a time; use none"},
     };
@@ -277,11 +279,6 @@ static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, boo
     bool ok = HB_REFUSE(r, gaps);
     ok = check_second(r, s, "loss.reference", s->loss.reference, tied) && ok;
     return check_second(r, s, "loss.value", s->loss.value, tied) && ok;
-}
-
-static bool parts_passes(const struct hb_spec *s)
-{
-    return s->mesh[HB_AX_PIPELINE] > 1 && hb_schedule_parts(s->pipeline.schedule);
 }
 
 /* torch.distributed.pipelining under FSDP2, as torchtitan drives it. */

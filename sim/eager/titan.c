@@ -530,9 +530,15 @@ static void build_ends(struct hb_titan *e)
     e->end_weights[2] = e->head;
     struct hb_unit none = {.where = "", .gathered = HB_NONE, .sharded = HB_NONE};
     e->first = e->last = e->root = e->norm_alone = e->head_alone = none;
+    bool tied = e->spec->model.tied_embeddings;
+    e->by_chunk = e->spec->loss.chunks > 1 && !e->fsdp.plain;
+    e->norm_alone.weights = e->end_weights + 1;
+    e->head_alone.weights = e->end_weights + (tied ? 0 : 2);
+    if (e->by_chunk)
+        e->norm_alone.count = e->head_alone.count = 1;
     if (e->has_root) {
         e->root.weights = e->end_weights;
-        e->root.count = e->spec->model.tied_embeddings ? 2 : 3;
+        e->root.count = tied ? 2 : 3;
         e->root.keeps = true;
         return;
     }
@@ -542,13 +548,6 @@ static void build_ends(struct hb_titan *e)
     e->last.weights = e->end_weights + 1;
     e->last.count = 2;
     e->last.keeps = true;
-    e->by_chunk = e->spec->loss.chunks > 1 && !e->fsdp.plain;
-    if (!e->by_chunk)
-        return;
-    e->norm_alone.weights = e->end_weights + 1;
-    e->head_alone.weights = e->end_weights + 2;
-    e->norm_alone.count = e->head_alone.count = 1;
-    e->end_weights[2].wide = e->end_weights[2].each_wide = e->fsdp.reduce_bytes > 2;
 }
 
 int64_t hb_titan_sequences(const struct hb_spec *s)
@@ -658,7 +657,7 @@ static void build(struct hb_titan *e)
     if (spec->model.blocks[0].remat.offload)
         e->stash = hb_arena_alloc(e->t->arena, HB_TITAN_STASH, sizeof *e->stash);
     e->end_weights[spec->model.tied_embeddings ? 0 : 2].uses =
-        hb_add_sat(e->by_chunk ? 1 : e->chunk_count, spec->model.tied_embeddings);
+        e->by_chunk ? 1 : hb_add_sat(e->chunk_count, spec->model.tied_embeddings);
     if (spec->optimizer.in_backward)
         update_in_backward(e);
 }

@@ -81,7 +81,7 @@ static void back_after_last(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
     (void)t;
     (void)grad;
-    if (!e->by_chunk) {
+    if (!e->by_chunk || e->fsdp.defers) {
         hb_fsdp_after_backward(&e->fsdp, &e->last);
         return;
     }
@@ -341,6 +341,12 @@ void hb_titan_back_loss(struct hb_titan *e)
 
 /* --- head and loss, chunk by chunk --- */
 
+/* A pipeline keeps the norm's gradient of the microbatches before until then. */
+static struct hb_unit *reduced_with(struct hb_titan *e)
+{
+    return e->norm_alone.weights->grad == HB_NONE ? &e->head_alone : &e->last;
+}
+
 /* One chunk there and back; `held`: logits that the program's name for them holds. */
 static void run_chunk(struct hb_titan *e, struct hb_titan_chunk *c, uint32_t h, uint32_t *held)
 {
@@ -354,38 +360,52 @@ static void run_chunk(struct hb_titan *e, struct hb_titan_chunk *c, uint32_t h, 
     chunk_backward(e, c);
     hb_tape_back(t, first);
     if (c == &e->chunks[e->chunk_count - 1])
-        hb_fsdp_reduce(&e->fsdp, &e->head_alone);
+        hb_fsdp_reduce(&e->fsdp, reduced_with(e));
     uint32_t grad = t->values[c->in].grad;
     hb_tape_drop(t, hb_ops_work(t, "to f32", "gradient of a chunk's hidden states",
                                 2 * hb_tape_bytes(t, grad)));
     hb_tape_drop(t, grad);
 }
 
+/* Returns logits that are held yet. */
+static uint32_t run_all_chunks(struct hb_titan *e, uint32_t h)
+{
+    struct hb_weight *head = e->head_alone.weights;
+    uint32_t logits = HB_NONE;
+    head->wide = head->each_wide = e->fsdp.reduce_bytes > 2;
+    for (int64_t i = 0; i < e->chunk_count; i++)
+        run_chunk(e, &e->chunks[i], h, &logits);
+    head->wide = head->each_wide = false;
+    return logits;
+}
+
 /* torchtitan's ChunkedLossWrapper (components/loss.py, b5bcd76): the model ends with its last norm,
  * whose unit is given back, but the first time; the head, whole again, and the loss run there and
- * back by themselves, gradients of the hidden states put together in f32. */
+ * back by themselves, gradients of the hidden states put together in f32. A tied table is reduced
+ * once as the head, and again behind the embedding's pass backwards. */
 static void run_by_chunk(struct hb_titan *e, uint32_t h)
 {
     struct hb_tape *t = e->t;
+    struct hb_unit *last = e->has_root ? &e->root : &e->last;
     int64_t d = e->spec->model.d_model;
-    uint32_t logits = HB_NONE;
     t->phase = HB_PHASE_LOSS;
-    if (!e->last.keeps)
-        hb_fsdp_reshard(&e->fsdp, &e->last);
+    if (!last->keeps)
+        hb_fsdp_reshard(&e->fsdp, last);
     hb_fsdp_forward_end(&e->fsdp);
     uint32_t sum = hb_ops_work(t, "zeros_like", "gradient of the last norm's output in f32",
                                hb_tape_size(t, e->tokens, d, 4));
-    hb_fsdp_unshard(&e->fsdp, &e->last);
-    hb_fsdp_wait_unshard(&e->fsdp, &e->last);
-    for (int64_t i = 0; i < e->chunk_count; i++)
-        run_chunk(e, &e->chunks[i], h, &logits);
-    hb_fsdp_reshard(&e->fsdp, &e->last);
-    e->last.keeps = false;
+    hb_fsdp_unshard(&e->fsdp, last);
+    hb_fsdp_wait_unshard(&e->fsdp, last);
+    uint32_t logits = run_all_chunks(e, h);
+    hb_fsdp_reshard(&e->fsdp, last);
+    last->keeps = false;
     t->values[h].grad = hb_ops_work(t, "to bf16", "gradient of the last norm's output",
                                     hb_tape_size(t, e->tokens, d, 2));
     hb_tape_drop(t, sum);
     hb_tape_drop(t, logits);
-    hb_tape_drop_value(t, h);
+    e->hidden = h;
+    if (!e->stages)
+        hb_tape_drop_value(t, h);
     hb_titan_set_thing(hb_tape_node(t, back_before_last, HB_NONE), e);
 }
 
@@ -404,11 +424,13 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
     hb_tape_drop_value(t, x);
     hb_titan_note_module(e);
+    uint32_t whole = hb_titan_gathered(e, h);
     if (e->by_chunk) {
-        run_by_chunk(e, h);
+        if (whole != h)
+            hb_tape_drop_value(t, h);
+        run_by_chunk(e, whole);
         return;
     }
-    uint32_t whole = hb_titan_gathered(e, h);
     t->phase = HB_PHASE_LOSS;
     w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
     if (e->spec->loss.kernel == HB_LOSS_LINEAR)

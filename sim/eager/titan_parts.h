@@ -98,6 +98,7 @@ struct hb_titan {
     bool
         by_chunk; /* head and loss run chunk by chunk, before the pass backwards; the last unit's */
     struct hb_unit norm_alone, head_alone; /* gradients are reduced in two */
+    uint32_t hidden;                       /* value: what they took; a pipeline holds it */
     bool has_root;                         /* the ends are the root's own, whole all through */
     int64_t sequences;                     /* of a microbatch, on the device ... */
     int64_t tokens;                        /* ... and their tokens */

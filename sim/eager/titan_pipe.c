@@ -132,8 +132,13 @@ static void reduce(struct pipe *w, int64_t chunk)
     struct hb_titan_stage rest = e->stages[chunk];
     struct hb_weight *table = &e->end_weights[0];
     rest.embeds = false;
+    rest.heads = rest.heads && !e->by_chunk;
     e->t->where = "";
     e->fsdp.first_pool = (uint8_t)(chunk * HB_POOL_ALL_REDUCE);
+    if (e->stages[chunk].heads && e->by_chunk) { /* its norm is left */
+        hb_fsdp_reshard(&e->fsdp, &e->last);
+        hb_fsdp_reduce(&e->fsdp, &e->norm_alone);
+    }
     each_unit(e, &rest, true, hb_fsdp_reduce_whole);
     if (e->stages[chunk].embeds) {
         if (e->ways > 1)
@@ -164,11 +169,13 @@ static void put_back(struct hb_tape *t, const struct alive *a)
 static void run_head(struct pipe *w, struct alive *a, uint32_t x)
 {
     struct hb_titan *e = w->e;
-    e->chunks = a->chunks;
+    if (!e->by_chunk)
+        e->chunks = a->chunks;
     hb_titan_head(e, x);
-    a->out = e->chunks[0].logits;
+    a->out = e->by_chunk ? e->hidden : e->chunks[0].logits;
     a->output = e->t->values[a->out].storage;
-    hb_tape_hold(e->t, a->output);
+    if (!e->by_chunk)
+        hb_tape_hold(e->t, a->output);
     hb_titan_loss(e);
     set_aside(e->t, a);
 }
@@ -339,10 +346,10 @@ static void backward(struct pipe *w, int64_t chunk, int64_t microbatch)
     t->phase = HB_PHASE_BACKWARD;
     put_back(t, a);
     uint32_t grad = take(&a->grad);
-    if (s->heads) {
+    if (s->heads && !e->by_chunk) {
         e->chunks = a->chunks;
         hb_titan_back_loss(e);
-    } else {
+    } else if (!s->heads) {
         hb_tape_hold(t, grad);
         t->values[a->out].grad = grad;
     }
@@ -377,11 +384,13 @@ static void back_weights(struct pipe *w, int64_t chunk, int64_t microbatch)
 /* --- microbatches that are alike --- */
 
 /* Null: storages are asked for one by one. A pass that gathers weights finds what the pass before
- * it gathered, so it is not alike wherever it stands. */
+ * it gathered, so it is not alike wherever it stands; a head that is reduced after each microbatch
+ * leaves more at the first ones. */
 static struct hb_sums *find_sums(const struct pipe *w)
 {
-    const struct hb_server *server = w->e->t->server;
-    return server && !w->e->spec->sharding.reshard_after_forward ? server->sums : NULL;
+    const struct hb_titan *e = w->e;
+    bool gathers = e->spec->sharding.reshard_after_forward || (e->by_chunk && e->heads);
+    return e->t->server && !gathers ? e->t->server->sums : NULL;
 }
 
 static void leave_out(struct pipe *w, struct hb_sums *sums, const struct hb_stretch *done)

@@ -83,6 +83,18 @@ static void torch_titan_runtime(struct hb_str *s, struct hb_rng *rng, const char
                 (long long)(100000 * torch_power(rng, 12)));
 }
 
+static void torch_loss(struct hb_str *s, struct hb_rng *rng, bool plain)
+{
+    struct hb_rng side = *rng; /* what it draws moves nothing else */
+    const char *kernel = TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear");
+    const char *held = TORCH_ONE_OF(rng, "none", "none", "compute", "f32");
+    int64_t chunks = plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1;
+    if (!plain && !hb_str_same(kernel, "linear") && hb_str_same(held, "none") &&
+        torch_chance(&side, 50))
+        chunks = hb_rng_range(&side, 2, 9);
+    hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n", kernel, held, (long long)chunks);
+}
+
 /* plain: without FSDP, one device or copies. */
 static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool experts)
 {
@@ -136,10 +148,7 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
         hb_str_addf(s, "loss: {kind: grpo, reference: %s%s}\n", TORCH_ONE_OF(rng, "true", "false"),
                     TORCH_ONE_OF(rng, "", ", value: true", ", entropy: false", ", entropy: true"));
     else
-        hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n",
-                    TORCH_ONE_OF(rng, "eager", "eager", "compiled", "compiled", "linear"),
-                    TORCH_ONE_OF(rng, "none", "none", "compute", "f32"),
-                    (long long)(plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1));
+        torch_loss(s, rng, plain);
     bool fsdp1 = fsdp > 1 && data * tensor * sequence == 1 && !experts && torch_chance(rng, 40);
     hb_str_addf(s, "hardware: {device: nvidia-h100, count: %lld}\n",
                 (long long)(data * fsdp * tensor * sequence * expert));
@@ -204,10 +213,12 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
                                      "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
                       : TORCH_ONE_OF(rng, "none", "full"),
                 (long long)hb_rng_range(rng, 1, 2), TORCH_ONE_OF(rng, "f32", "bf16"));
+    struct hb_rng side = *rng; /* what it draws moves nothing else */
     hb_str_addf(s,
-                "loss: {kernel: %s}\nhardware: {device: nvidia-h100, count: %lld}\n"
+                "loss: {kernel: %s, chunks: %lld}\nhardware: {device: nvidia-h100, count: %lld}\n"
                 "runtime: {framework: torchtitan, compile: %s}\n",
                 TORCH_ONE_OF(rng, "eager", "compiled"),
+                (long long)(whole && torch_chance(&side, 40) ? hb_rng_range(&side, 2, 5) : 1),
                 (long long)(fsdp * tensor * sequence * stages),
                 whole ? TORCH_ONE_OF(rng, "false", "false", "true") : "false");
 }
