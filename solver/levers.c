@@ -213,7 +213,7 @@ const char *hb_turn_short_moments(struct hb_turn *t)
 
 /* --- 11: logits, attention --- */
 
-static const char *chunk_loss(struct hb_turn *t)
+const char *hb_turn_chunk_loss(struct hb_turn *t)
 {
     t->s->loss.chunks *= 8;
     return hb_turn_numbered(t, "loss.chunks", t->s->loss.chunks);
@@ -313,7 +313,7 @@ static const struct hb_lever levers[] = {
     {10, true, "leaner optimizer", "factored second moments, no first", lean_optimizer},
     {10, true, "leaner optimizer", "moments in half the bytes", hb_turn_short_moments},
     {11, false, "logits in chunks, attention kernels", "an eighth of the logits at a time",
-     chunk_loss},
+     hb_turn_chunk_loss},
     {11, true, "logits in chunks, attention kernels", "scores are never materialised",
      hb_turn_flash_kernel},
     {11, true, "logits in chunks, attention kernels",

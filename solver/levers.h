@@ -44,6 +44,7 @@ const char *hb_turn_split_tensors(struct hb_turn *t);
 const char *hb_turn_split_sequence(struct hb_turn *t);
 const char *hb_turn_accumulate(struct hb_turn *t);
 const char *hb_turn_short_moments(struct hb_turn *t);
+const char *hb_turn_chunk_loss(struct hb_turn *t);
 const char *hb_turn_flash_kernel(struct hb_turn *t);
 
 #endif

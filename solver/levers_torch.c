@@ -153,6 +153,11 @@ static const char *lean_loss(struct hb_turn *t)
     return hb_turn_named(t, is_megatron(t) ? "loss.kernel = fused" : "loss.kernel = compiled");
 }
 
+static const char *chunk_loss(struct hb_turn *t)
+{
+    return is_megatron(t) ? "loss.chunks is torchtitan's" : hb_turn_chunk_loss(t);
+}
+
 static const char *short_grads(struct hb_turn *t)
 {
     if (t->s->precision.grads == HB_GRADS_BF16)
@@ -208,6 +213,8 @@ static const struct hb_lever levers[] = {
     {10, true, "leaner optimizer", "moments in half the bytes", hb_turn_short_moments},
     {11, true, "one kernel for the loss, attention kernels",
      "the loss makes no copies of the logits", lean_loss},
+    {11, true, "one kernel for the loss, attention kernels", "an eighth of the logits at a time",
+     chunk_loss},
     {11, true, "one kernel for the loss, attention kernels", "scores are never materialised",
      hb_turn_flash_kernel},
     {13, true, "lower precision", "gradients are reduced in half the bytes", short_grads},

@@ -36,12 +36,12 @@ struct stage {
     int64_t fill; /* layers that others run while this stage waits */
 };
 
+/* --- sizes --- */
+
 static double axis_ways(const struct hb_eager *e, enum hb_axis axis)
 {
     return (double)hb_eager_ways(e, axis);
 }
-
-/* --- sizes --- */
 
 static int64_t microbatches(const struct hb_spec *s)
 {
@@ -399,20 +399,20 @@ static void take_weights(struct hb_eager *e, const struct part *p)
                   e->weights, HB_NONE);
 }
 
-/* Megatron divides a bucket by the copies before they are summed, where NCCL is not asked for their
- * mean (core/distributed/param_and_grad_buffer.py, start_grad_sync; average_in_collective is off in
- * distributed_data_parallel_config.py): a pass over the gradients that others wait for. */
+/* Megatron divides a bucket by the copies before they are summed (core/distributed/
+ * param_and_grad_buffer.py, start_grad_sync; NCCL is not asked for a mean: average_in_collective).
+ */
 static void scale_gradients(struct hb_eager *e, struct held w)
 {
     double dense = copies_group(e, false).ways > 1 ? w.dense / split_group(e, false).ways : 0;
     double experts = copies_group(e, true).ways > 1 ? w.experts / split_group(e, true).ways : 0;
-    if (e->spec->runtime.framework != HB_FW_MEGATRON || !(dense + experts > 0))
-        return;
-    hb_eager_emit(e,
-                  (struct hb_op){.name = "divide gradients by the copies",
-                                 .kind = HB_OP_ELEMENTWISE,
-                                 .moved_bytes = 2 * (dense + experts) * grad_width(e)},
-                  e->grads, e->grads);
+    double bytes = 2 * (dense + experts) * grad_width(e);
+    if (e->spec->runtime.framework == HB_FW_MEGATRON && bytes > 0)
+        hb_eager_emit(e,
+                      (struct hb_op){.name = "divide gradients by the copies",
+                                     .kind = HB_OP_ELEMENTWISE,
+                                     .moved_bytes = bytes},
+                      e->grads, e->grads);
 }
 
 static void sum_copies(struct hb_eager *e, struct held w)
@@ -540,6 +540,14 @@ static double loss_traffic(const struct hb_loss *loss)
     return 36;
 }
 
+/* Chunks' gradients of the head are added up (4+4+4), each converted first (2+4), where they are
+ * reduced in f32 (FSDP2: to_accumulated_grad_if_needed), else in bf16 (2+2+2). */
+static double chunk_traffic(const struct hb_eager *e)
+{
+    double n = (double)e->spec->loss.chunks;
+    return has_fsdp(e) && grad_width(e) > 2 ? 6 * n + 12 * (n - 1) : 6 * (n - 1);
+}
+
 static void run_head(struct hb_eager *e)
 {
     struct hb_piece head = head_piece(e);
@@ -552,6 +560,12 @@ static void run_head(struct hb_eager *e)
                        .moved_bytes = head.rows * head.cols * loss_traffic(&e->spec->loss)},
         HB_NONE, HB_NONE);
     hb_eager_piece(e, &head, true);
+    if (e->spec->loss.chunks > 1)
+        hb_eager_emit(e,
+                      (struct hb_op){.name = "add up gradients of the head",
+                                     .kind = HB_OP_ELEMENTWISE,
+                                     .moved_bytes = table_weights(e) * chunk_traffic(e)},
+                      HB_NONE, HB_NONE);
 }
 
 /* Activations go to the next stage, and gradients back, after each chunk: 1F1B waits for them,
@@ -687,9 +701,7 @@ static double update_bytes(const struct hb_eager *e)
 {
     const struct hb_spec *s = e->spec;
     double param = (double)hb_dtype_bits(s->precision.params) / 8, grad = grad_width(e);
-    double bytes = grad + moment_bytes(s) + 2 * param;
-    if (s->precision.master)
-        bytes += 12 - param;
+    double bytes = grad + moment_bytes(s) + 2 * param + (s->precision.master ? 12 - param : 0);
     if (s->optimizer.clip)
         bytes += grad + (s->runtime.framework == HB_FW_MEGATRON ? 0 : 2 * grad);
     return bytes;
@@ -758,8 +770,7 @@ static void run_step(struct hb_eager *e, const struct stage *stage)
 }
 
 /* Eager models with learned positions under FSDP are MosaicML's MPT, whose speeds were taken with
- * the kernel in Triton (llm-foundry, scripts/train/benchmarking/submit_benchmarks.py: attn_impl).
- */
+ * the kernel in Triton (llm-foundry, train/benchmarking/submit_benchmarks.py: attn_impl). */
 static enum hb_flash_kernel pick_flash(const struct hb_spec *s)
 {
     if (s->runtime.framework == HB_FW_MEGATRON)
