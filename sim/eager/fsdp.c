@@ -138,17 +138,39 @@ static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
     drop_parts(f, u);
 }
 
+static void forget_sum(struct hb_fsdp *f, struct hb_unit *u)
+{
+    hb_tape_drop(f->t, u->summed);
+    u->summed = HB_NONE;
+}
+
+static bool is_listed(const struct hb_fsdp *f, const struct hb_unit *u)
+{
+    const struct hb_unit *at = f->last_summed;
+    while (at && at != u)
+        at = at->summed_before;
+    return at;
+}
+
+/* The last sum over replicas of a unit is held until the backward pass is over. */
+static void hold_sum(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
+{
+    hb_tape_hold(f->t, sum);
+    forget_sum(f, u);
+    u->summed = sum;
+    if (is_listed(f, u))
+        return;
+    u->summed_before = f->last_summed;
+    f->last_summed = u;
+}
+
 /* The sums stay as gradients, in their parameters' dtype, or are added in place to what the
- * microbatches before left. Sums over replicas are held, too, until the backward pass is over. */
+ * microbatches before left. */
 static void keep_gradients(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
 {
     uint32_t grads = sum;
-    if (f->replicas) {
-        hb_tape_hold(f->t, sum);
-        u->summed = sum;
-        u->summed_before = f->last_summed;
-        f->last_summed = u;
-    }
+    if (f->replicas)
+        hold_sum(f, u, sum);
     if (f->reduce_bytes != f->grad_bytes) {
         int64_t bytes = hb_tape_size(f->t, hb_fsdp_part(f, u), f->grad_bytes, 1);
         grads = make(f, u,
@@ -372,10 +394,12 @@ void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u)
         give_back(f, u);
 }
 
-void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u)
+void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u, struct hb_unit *before)
 {
     drop_reduced(f);
     reduce(f, u, 0);
+    if (before)
+        forget_sum(f, before);
 }
 
 /* slot: what `more` has packed goes with the next unit's; 0: before this one's own. */
@@ -415,9 +439,7 @@ void hb_fsdp_reduce_whole(struct hb_fsdp *f, struct hb_unit *u)
 void hb_fsdp_backward_end(struct hb_fsdp *f)
 {
     drop_reduced(f);
-    for (struct hb_unit *u = f->last_summed; u; u = u->summed_before) {
-        hb_tape_drop(f->t, u->summed);
-        u->summed = HB_NONE;
-    }
+    for (struct hb_unit *u = f->last_summed; u; u = u->summed_before)
+        forget_sum(f, u);
     f->last_summed = NULL;
 }

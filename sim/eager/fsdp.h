@@ -86,8 +86,9 @@ void hb_fsdp_wait_unshard(struct hb_fsdp *f, struct hb_unit *u);
 /* What was deferred: `more` first, whose packed gradients go before the unit's own are packed; with
  * replicas as after a pass (torch-experts, moe-pipes/06). */
 void hb_fsdp_reduce_whole(struct hb_fsdp *f, struct hb_unit *u);
-/* Its gradients are reduced; nothing is given back. */
-void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u);
+/* Its gradients are reduced; nothing is given back. before: whose sum over replicas goes for this
+ * one's (FSDPParamGroup._all_reduce_state); null: none. */
+void hb_fsdp_reduce(struct hb_fsdp *f, struct hb_unit *u, struct hb_unit *before);
 void hb_fsdp_reshard(struct hb_fsdp *f, struct hb_unit *u);
 
 #endif

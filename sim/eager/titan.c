@@ -398,7 +398,8 @@ static void build_units(struct hb_titan *e, int64_t at)
         .weights = l->weights,
         .keeps = !e->spec->sharding.reshard_after_forward,
         .gathered = HB_NONE,
-        .sharded = HB_NONE};
+        .sharded = HB_NONE,
+        .summed = HB_NONE};
     l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
     l->sends = l->block->moe.experts && hb_titan_expert_ways(e->spec) > 1;
     l->parted = l->block->moe.experts && e->ways > 1 && e->spec->sharding.expert_tensor != 1;
@@ -528,7 +529,7 @@ static void build_ends(struct hb_titan *e)
     e->end_weights[0] = e->table;
     e->end_weights[1] = e->norm;
     e->end_weights[2] = e->head;
-    struct hb_unit none = {.where = "", .gathered = HB_NONE, .sharded = HB_NONE};
+    struct hb_unit none = {.where = "", .gathered = HB_NONE, .sharded = HB_NONE, .summed = HB_NONE};
     e->first = e->last = e->root = e->norm_alone = e->head_alone = none;
     bool tied = e->spec->model.tied_embeddings;
     e->by_chunk = e->spec->loss.chunks > 1 && !e->fsdp.plain;

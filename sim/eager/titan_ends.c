@@ -86,7 +86,7 @@ static void back_after_last(struct hb_tape *t, struct hb_taped *n, uint32_t grad
         return;
     }
     hb_fsdp_reshard(&e->fsdp, &e->last);
-    hb_fsdp_reduce(&e->fsdp, &e->norm_alone);
+    hb_fsdp_reduce(&e->fsdp, &e->norm_alone, &e->head_alone);
 }
 
 /* Tensors that the last norm keeps: its input in f32, its scale, its input scaled. */
@@ -342,9 +342,12 @@ void hb_titan_back_loss(struct hb_titan *e)
 /* --- head and loss, chunk by chunk --- */
 
 /* A pipeline keeps the norm's gradient of the microbatches before until then. */
-static struct hb_unit *reduced_with(struct hb_titan *e)
+static void reduce_head(struct hb_titan *e)
 {
-    return e->norm_alone.weights->grad == HB_NONE ? &e->head_alone : &e->last;
+    if (e->norm_alone.weights->grad == HB_NONE)
+        hb_fsdp_reduce(&e->fsdp, &e->head_alone, NULL);
+    else
+        hb_fsdp_reduce(&e->fsdp, &e->last, &e->head_alone);
 }
 
 /* One chunk there and back; `held`: logits that the program's name for them holds. */
@@ -360,7 +363,7 @@ static void run_chunk(struct hb_titan *e, struct hb_titan_chunk *c, uint32_t h, 
     chunk_backward(e, c);
     hb_tape_back(t, first);
     if (c == &e->chunks[e->chunk_count - 1])
-        hb_fsdp_reduce(&e->fsdp, reduced_with(e));
+        reduce_head(e);
     uint32_t grad = t->values[c->in].grad;
     hb_tape_drop(t, hb_ops_work(t, "to f32", "gradient of a chunk's hidden states",
                                 2 * hb_tape_bytes(t, grad)));

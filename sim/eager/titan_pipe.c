@@ -137,7 +137,7 @@ static void reduce(struct pipe *w, int64_t chunk)
     e->fsdp.first_pool = (uint8_t)(chunk * HB_POOL_ALL_REDUCE);
     if (e->stages[chunk].heads && e->by_chunk) { /* its norm is left */
         hb_fsdp_reshard(&e->fsdp, &e->last);
-        hb_fsdp_reduce(&e->fsdp, &e->norm_alone);
+        hb_fsdp_reduce(&e->fsdp, &e->norm_alone, &e->last);
     }
     each_unit(e, &rest, true, hb_fsdp_reduce_whole);
     if (e->stages[chunk].embeds) {

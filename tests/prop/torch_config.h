@@ -184,6 +184,8 @@ static void torch_zero3(struct hb_str *s, struct hb_rng *rng)
 /* torchtitan's pipelines. */
 static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
 {
+    struct hb_rng side = *rng; /* what it draws moves nothing else */
+    int64_t data = torch_chance(&side, 30) ? 2 : 1;
     int64_t fsdp = 2 * torch_power(rng, 2), tensor = torch_power(rng, 1);
     int64_t expert = experts ? torch_power(rng, 1) : 1;
     int64_t sequence = torch_chance(rng, 70) ? 1 : 2 * torch_power(rng, 2);
@@ -195,12 +197,12 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
     bool whole = single || hb_str_same(schedule, "interleaved");
     hb_str_addf(s,
                 "batch: {global: %lld, seq: %lld}\n"
-                "mesh: {fsdp: %lld, tensor: %lld, sequence: %lld, pipeline: %lld}\n"
+                "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, pipeline: %lld}\n"
                 "pipeline: {schedule: %s, microbatches: %lld, repeats: %d}\n",
-                (long long)(fsdp * microbatches * hb_rng_range(rng, 1, 2)),
-                (long long)(256 * torch_power(rng, 3)), (long long)fsdp, (long long)tensor,
-                (long long)sequence, (long long)stages, schedule, (long long)microbatches,
-                single ? 1 : 2);
+                (long long)(data * fsdp * microbatches * hb_rng_range(rng, 1, 2)),
+                (long long)(256 * torch_power(rng, 3)), (long long)data, (long long)fsdp,
+                (long long)tensor, (long long)sequence, (long long)stages, schedule,
+                (long long)microbatches, single ? 1 : 2);
     hb_str_addf(s,
                 "sharding: {residual_over_tensor: %s, states_over_sequence: %s, sequence_kind: %s, "
                 "sequence_balance: %s, dense_over_expert: %s, reshard_after_forward: %s}\n",
@@ -213,13 +215,12 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
                                      "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
                       : TORCH_ONE_OF(rng, "none", "full"),
                 (long long)hb_rng_range(rng, 1, 2), TORCH_ONE_OF(rng, "f32", "bf16"));
-    struct hb_rng side = *rng; /* what it draws moves nothing else */
     hb_str_addf(s,
                 "loss: {kernel: %s, chunks: %lld}\nhardware: {device: nvidia-h100, count: %lld}\n"
                 "runtime: {framework: torchtitan, compile: %s}\n",
                 TORCH_ONE_OF(rng, "eager", "compiled"),
                 (long long)(whole && torch_chance(&side, 40) ? hb_rng_range(&side, 2, 5) : 1),
-                (long long)(fsdp * tensor * sequence * stages),
+                (long long)(data * fsdp * tensor * sequence * stages),
                 whole ? TORCH_ONE_OF(rng, "false", "false", "true") : "false");
 }
 
