@@ -22,6 +22,7 @@ static const struct {
     {ROW(LOSS_CHUNKS, MAXTEXT), "num_vocab_tiling: 8"},
     {ROW(LOSS_CHUNKS, LEVANTER), "cross_entropy_block_size: 2048"},
     {ROW(LOSS_CHUNKS, MEGATRON), "--cross-entropy-loss-fusion"},
+    {ROW(LOSS_CHUNKS, TORCHTITAN), "loss = ChunkedLossWrapper.Config(num_chunks=8)"},
     {ROW(LOSS_CHUNKS, TORCHTUNE), "loss: torchtune.modules.loss.LinearCrossEntropyLoss"},
     {ROW(LOSS_CHUNKS, JAX), "jax.lax.map over chunks of the sequence, each under jax.checkpoint"},
     {ROW(LOSS_CHUNKS, TORCH), "a fused linear cross-entropy, or the loss over hidden.chunk(8, "

@@ -554,7 +554,9 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
 const char *hb_story_set(const struct hb_story *story, enum hb_knob knob)
 {
     bool torch_only = knob == HB_KNOB_SEGMENTS || knob == HB_KNOB_GATHER;
-    bool xla_only = knob == HB_KNOB_LOSS_CHUNKS || knob == HB_KNOB_OFFLOAD ||
+    bool whole_logits = story->framework == HB_FW_LOG_MEGATRON ||
+                        story->framework == HB_FW_LOG_DEEPSPEED; /* no chunks of them there */
+    bool xla_only = (knob == HB_KNOB_LOSS_CHUNKS && whole_logits) || knob == HB_KNOB_OFFLOAD ||
                     knob == HB_KNOB_SEQUENCE || knob == HB_KNOB_ONEHOT;
     bool torch = story->compiler && hb_str_same(story->compiler, "torch");
     return torch ? xla_only ? NULL : hb_knob_set(knob) : torch_only ? NULL : hb_knob_set(knob);
