@@ -16,6 +16,7 @@
 #include "solver/brute.h"
 #include "solver/merged.h"
 #include "solver/op_floor.h"
+#include "solver/trip_floor.h"
 
 /* Inside of a loop over layers or pipeline iterations: not merely in that over microbatches. */
 static bool is_of_layers(const struct hb_spec *spec, const struct hb_program *p, uint32_t op)
@@ -35,12 +36,10 @@ struct bound_ask {
     bool backward;        /* nothing of the forward pass */
 };
 
-/* Without `merged` nothing of the forward pass counts, which is all that it changes. */
-static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
-                        const struct hb_program *p, const struct hb_program *merged,
-                        const bool *optional, struct hb_floor *out)
+/* Without `change` (merged.h) nothing of the forward pass counts, which is all that it changes. */
+static void sum_streams(const struct bound_ask *ask, const struct hb_program *p,
+                        const int64_t *change, const bool *optional, struct hb_floor *out)
 {
-    const int64_t *change = merged ? hb_merged_find(scratch, p, merged, ask->device) : NULL;
     int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
     hb_cost_init(&cost, p, ask->device);
@@ -59,6 +58,60 @@ static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
         if (s >= HB_STREAM_COLLECTIVE)
             out->links_ns = hb_add_sat(out->links_ns, busy[s]);
     }
+}
+
+/* --- the path of a pipeline --- */
+
+static bool has_child(const struct hb_program *p, uint32_t loop)
+{
+    for (uint32_t i = loop + 1; i < p->loop_count; i++)
+        if (p->loops[i].parent == loop)
+            return true;
+    return false;
+}
+
+/* What each op takes under every policy, and which are of none. */
+static struct hb_op_costs least_costs(struct hb_arena *scratch, const struct hb_program *p,
+                                      const struct hb_device *device, const int64_t *change,
+                                      bool *optional)
+{
+    struct hb_op_costs costs = {
+        .usual_ns = hb_arena_alloc(scratch, p->op_count, sizeof *costs.usual_ns),
+        .by_steps = hb_arena_alloc(scratch, p->op_count, sizeof *costs.by_steps)};
+    struct hb_cost cost;
+    hb_cost_init(&cost, p, device);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        optional[i] |= change[i] == HB_MERGED_AWAY;
+        costs.usual_ns[i] = optional[i] ? 0 : hb_merged_ns(hb_cost_op_ns(&cost, i), change[i]);
+    }
+    return costs;
+}
+
+/* As a floor's segment has it (step_bound.h): loops without loops inside take no less than their
+ * trips do (trip_floor.h), of what is between them the compute stream counts. */
+static int64_t path_ns(struct hb_arena *scratch, const struct bound_ask *ask,
+                       const struct hb_program *p, const struct hb_op_costs *costs,
+                       const bool *optional)
+{
+    int64_t sum = 0;
+    struct hb_trip_floor trips;
+    hb_trip_floor_init(&trips, scratch, p, hb_program_roots(scratch, p), costs, optional);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        if (!ask->whole && !is_of_layers(ask->cell_spec, p, i))
+            continue;
+        int64_t ns = 0, times = hb_program_times(p, op);
+        if (op->loop != HB_NONE && !has_child(p, op->loop)) {
+            const struct hb_loop *l = &p->loops[op->loop];
+            ns = hb_trip_floor_ns(&trips, op->loop, 1, l->trips);
+            times /= hb_larger(l->trips, 1);
+            i = l->end_op - 1;
+        } else if (op->stream == HB_STREAM_COMPUTE) {
+            ns = costs->usual_ns[i];
+        }
+        sum = hb_add_sat(sum, hb_mul_sat(ns, times));
+    }
+    return sum;
 }
 
 /* By root: argument or output. */
@@ -262,16 +315,25 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
     *out = (struct hb_floor){0};
     if (!hb_segment_lower_floor(scratch, &roomy, &p))
         return false;
-    const bool *optional = hb_segment_optional_ops(scratch, &p);
+    bool *optional = hb_segment_optional_ops(scratch, &p);
     struct lives lives = find_lives(scratch, &p);
     find_bytes(scratch, ask, &lives, optional, out);
     if (ask->known_bytes < INT64_MAX)
         add_ops_bytes(scratch, ask, &roomy, &lives, optional, out);
     if (out->live_bytes > ask->budget_bytes)
         return true;
-    if (!ask->backward && !hb_segment_lower_merged(scratch, &roomy, &merged))
+    if (ask->backward) {
+        sum_streams(ask, &p, NULL, optional, out);
+        return true;
+    }
+    if (!hb_segment_lower_merged(scratch, &roomy, &merged))
         return false;
-    sum_streams(scratch, ask, &p, ask->backward ? NULL : &merged, optional, out);
+    const int64_t *change = hb_merged_find(scratch, &p, &merged, ask->device);
+    sum_streams(ask, &p, change, optional, out);
+    if (ask->cell_spec->mesh[HB_AX_PIPELINE] > 1) {
+        struct hb_op_costs costs = least_costs(scratch, &p, ask->device, change, optional);
+        out->bound_ns = hb_larger(out->bound_ns, path_ns(scratch, ask, &p, &costs, optional));
+    }
     return true;
 }
 

@@ -4,13 +4,11 @@
 #include "base/arena.h"
 #include "base/size.h"
 
-void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
-                        const struct hb_outline *outline, const struct hb_op_costs *costs,
+void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const struct hb_program *p,
+                        const uint32_t *root_of, const struct hb_op_costs *costs,
                         const bool *optional)
 {
-    const struct hb_program *p = outline->pair.a;
-    *t = (struct hb_trip_floor){
-        .p = p, .costs = costs, .root_of = outline->root_of, .optional = optional};
+    *t = (struct hb_trip_floor){.p = p, .costs = costs, .root_of = root_of, .optional = optional};
     t->writer = hb_arena_alloc(arena, p->buf_count, sizeof *t->writer);
     t->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->end_ns);
     t->is_led = hb_arena_alloc(arena, p->op_count, sizeof *t->is_led);
@@ -19,10 +17,17 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
     t->is_read = hb_arena_alloc(arena, p->buf_count, sizeof *t->is_read);
     t->is_carried = hb_arena_alloc(arena, p->op_count, sizeof *t->is_carried);
     t->carried_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->carried_ns);
+    t->start_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->start_ns);
+    t->by_start = hb_arena_alloc(arena, p->op_count, sizeof *t->by_start);
     t->is_scheduled = hb_arena_alloc(arena, p->op_count, sizeof *t->is_scheduled);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
             t->is_scheduled[p->ops[i].start] = true;
+}
+
+static int64_t max_ns(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* The op of this trip or the one before that reference r of the op waits for; HB_NONE. What it
@@ -43,7 +48,8 @@ static void sum_up(struct hb_trip_floor *t, uint32_t index, int64_t n)
     if (t->is_summed[index] || t->is_led[index] || t->is_carried[index] || hb_op_is_work(op))
         return;
     t->is_summed[index] = true;
-    t->sum_ns[op->stream] = hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, index, n));
+    t->sum_ns[op->stream] = hb_add_sat(max_ns(t->sum_ns[op->stream], t->held_ns[op->stream]),
+                                       hb_op_cost_at(t->costs, index, n));
 }
 
 /* When all that the op waits for has ended. */
@@ -68,11 +74,6 @@ static void write_all(struct hb_trip_floor *t, const struct hb_op *op, uint32_t 
 {
     for (uint32_t w = 0; w < op->write_count; w++)
         t->writer[t->root_of[t->p->refs[op->refs_at + op->read_count + w]]] = writer;
-}
-
-static int64_t max_ns(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* What of a trip's ops is read by one that every policy has; in the backward pass by a gather of a
@@ -100,12 +101,32 @@ static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
     }
 }
 
+/* It takes its turn on a stream beside compute. */
+static bool is_beside(const struct hb_op *op)
+{
+    return !hb_op_is_work(op) && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
+}
+
+/* The sum of a weight's gradient over devices: it comes behind the layer's products, and so behind
+ * the gathers that are for these, which what is made again only brings forward. */
+static bool sums_gradient(const struct hb_trip_floor *t, const struct hb_op *op)
+{
+    bool forward = op->phase == HB_PHASE_FORWARD;
+    return !forward && is_beside(op) && op->kind != HB_OP_ALL_GATHER && op->write_count == 1 &&
+           t->p->bufs[t->root_of[t->p->refs[op->refs_at + op->read_count]]].category ==
+               HB_CAT_GRADIENTS;
+}
+
 /* When the op starts, by what holds under every policy. */
 static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
 {
     const struct hb_op *op = &t->p->ops[index];
     int64_t start = ready_ns(t, index, n);
     bool forward = op->phase == HB_PHASE_FORWARD;
+    if (is_beside(op))
+        start = max_ns(start, t->held_ns[op->stream]);
+    if (sums_gradient(t, op))
+        start = max_ns(start, t->gathered_ns[op->stream]);
     if (hb_op_is_work(op))
         for (int s = 0; s < HB_STREAM_COUNT; s++)
             start = max_ns(start, t->sum_ns[s]);
@@ -116,11 +137,41 @@ static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     return start;
 }
 
+static void list_start(struct hb_trip_floor *t, uint32_t index)
+{
+    uint32_t at = t->by_start_count++;
+    for (; at > 0 && t->start_ns[t->by_start[at - 1]] > t->start_ns[index]; at--)
+        t->by_start[at] = t->by_start[at - 1];
+    t->by_start[at] = index;
+}
+
+/* Until when the trip's ops hold the streams, counted from the next edge: in whatever order they
+ * come, no earlier than in that in which they can start. Returns by how much less than the trip
+ * before, at most. */
+static int64_t hold_streams(struct hb_trip_floor *t, int64_t n)
+{
+    int64_t edge_ns = t->free_ns[HB_STREAM_COMPUTE], less = 0, until_ns[HB_STREAM_COUNT];
+    for (int s = 0; s < HB_STREAM_COUNT; s++)
+        until_ns[s] = t->held_ns[s];
+    for (uint32_t i = 0; i < t->by_start_count && !t->apart; i++) {
+        uint32_t index = t->by_start[i];
+        int64_t *until = &until_ns[t->p->ops[index].stream];
+        *until = hb_add_sat(max_ns(*until, t->start_ns[index]), hb_op_cost_at(t->costs, index, n));
+    }
+    for (int s = 0; s < HB_STREAM_COUNT; s++) {
+        until_ns[s] = max_ns(until_ns[s] - edge_ns, 0);
+        less = max_ns(less, t->held_ns[s] - until_ns[s]);
+        t->held_ns[s] = until_ns[s];
+    }
+    return less;
+}
+
 /* From one edge to the next, which is when the compute stream is through. */
 static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_t n)
 {
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        t->sum_ns[s] = 0;
+        t->sum_ns[s] = t->gathered_ns[s] = 0;
+    t->by_start_count = 0;
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         const struct hb_op *op = &t->p->ops[i];
         bool forward = op->phase == HB_PHASE_FORWARD;
@@ -131,7 +182,12 @@ static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_
         }
         int64_t start = start_ns(t, i, n);
         t->end_ns[i] = hb_add_sat(start, hb_op_cost_at(t->costs, i, n));
+        t->start_ns[i] = start;
         t->is_carried[i] = false;
+        if (is_beside(op) && !forward)
+            list_start(t, i);
+        if (op->kind == HB_OP_ALL_GATHER)
+            t->gathered_ns[op->stream] = max_ns(t->gathered_ns[op->stream], t->end_ns[i]);
         if (hb_op_is_work(op) || (forward && op->kind != HB_OP_MARK))
             t->free_ns[op->stream] = t->end_ns[i];
         write_all(t, op, i);
@@ -141,9 +197,9 @@ static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_
 
 /* Counts from the next edge: what has not ended by then is waited for in the next trip. Returns by
  * how much less than at the edge before, at most. */
-static int64_t carry_over(struct hb_trip_floor *t, const struct hb_loop *l)
+static int64_t carry_over(struct hb_trip_floor *t, const struct hb_loop *l, int64_t n)
 {
-    int64_t edge_ns = t->free_ns[HB_STREAM_COMPUTE], less = 0;
+    int64_t edge_ns = t->free_ns[HB_STREAM_COMPUTE], less = hold_streams(t, n);
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         t->end_ns[i] = t->is_kept[i] ? max_ns(t->end_ns[i] - edge_ns, 0) : 0;
         less = max_ns(less, t->carried_ns[i] - t->end_ns[i]);
@@ -155,12 +211,20 @@ static int64_t carry_over(struct hb_trip_floor *t, const struct hb_loop *l)
     return less;
 }
 
+int64_t hb_trip_floor_apart_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips)
+{
+    t->apart = true;
+    int64_t ns = hb_trip_floor_ns(t, loop, n, trips);
+    t->apart = false;
+    return ns;
+}
+
 int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips)
 {
     const struct hb_loop *l = &t->p->loops[loop];
     t->edge = l->first_op;
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        t->free_ns[s] = 0;
+        t->free_ns[s] = t->held_ns[s] = 0;
     keep_ops(t, l);
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         write_all(t, &t->p->ops[i], HB_NONE);
@@ -168,11 +232,11 @@ int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int6
         t->carried_ns[i] = 0;
     }
     int64_t first = run_trip(t, l, n);
-    carry_over(t, l);
+    carry_over(t, l, n);
     t->least_ns = first;
     if (trips < 2)
         return hb_mul_sat(first, trips);
-    int64_t second = run_trip(t, l, n), less = carry_over(t, l);
+    int64_t second = run_trip(t, l, n), less = carry_over(t, l, n);
     int64_t next = max_ns(second - less, 0);
     t->least_ns = hb_smaller(first, next);
     return hb_add_sat(hb_add_sat(first, second), hb_mul_sat(next, trips - 2));

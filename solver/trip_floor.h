@@ -14,10 +14,14 @@
  * reads the stack there would read the value. What an earlier loop wrote is there when the trip
  * begins: the backward pass waits for no op of the forward pass. What the trip before wrote is
  * waited for where this one reads it (the sum of a layer's output over the tensor axis, which ends
- * a trip). All this is monotone: where a trip begins later, by any policy's ops or between two
- * runs, and what it waits for ends later, so does it. A second trip that begins and leaves behind
- * no less than the first, moved on by c, is followed by others that take c each. Tests compare it
- * with every policy, for every kind of model and device (tests/prop/test_floors.c). */
+ * a trip). A stream is held by what the trip before gave it: whatever the order of that, it is
+ * through no earlier than if each began as soon as it could. Sums of weights' gradients stand
+ * behind all steps of a layer (hb_body_sums), so behind the gathers for these on their stream: what
+ * is made again gathers a weight sooner, never later. All this is monotone: where a trip begins
+ * later, by any policy's ops or between two runs, and what it waits for ends later, so does it. A
+ * second trip that begins and leaves behind no less than the first, moved on by c, is followed by
+ * others that take c each. Tests compare it with every policy, for every kind of model and device
+ * (tests/prop/test_floors.c). */
 #ifndef HB_SOLVER_TRIP_FLOOR_H
 #define HB_SOLVER_TRIP_FLOOR_H
 
@@ -39,17 +43,26 @@ struct hb_trip_floor {
     bool *is_scheduled;      /* by op: a DONE waits for it */
     bool *is_carried;        /* by op: its latest run is of the trip before */
     int64_t *carried_ns;     /* by op: its end in the trip before, from this trip's edge */
+    int64_t *start_ns;       /* by op: of its latest run, from that trip's edge */
+    uint32_t *by_start;      /* ops of the backward pass beside compute, in the order of that */
+    uint32_t by_start_count;
+    int64_t held_ns[HB_STREAM_COUNT];     /* by the trip before, from this trip's edge */
+    int64_t gathered_ns[HB_STREAM_COUNT]; /* what was gathered in this trip is there */
     int64_t sum_ns[HB_STREAM_COUNT];
     int64_t free_ns[HB_STREAM_COUNT];
+    bool apart;       /* streams are not held */
     uint32_t edge;    /* ops before it are of other trips */
     int64_t least_ns; /* of the last loop that was asked for: a trip of it, the first of a loop or a
                        * later one, takes no less */
 };
 
-void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena,
-                        const struct hb_outline *outline, const struct hb_op_costs *costs,
+/* root_of: by buffer, whose memory it lies in. */
+void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const struct hb_program *p,
+                        const uint32_t *root_of, const struct hb_op_costs *costs,
                         const bool *optional);
 /* All trips of a loop without loops inside, where its group has n steps. */
 int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips);
+/* The same where a trip's sums of gradients are through before the next begins. */
+int64_t hb_trip_floor_apart_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips);
 
 #endif
