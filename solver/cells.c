@@ -47,6 +47,23 @@ static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const str
                                    .bytes_only = hb_search_by_memory(s)};
 }
 
+/* The cell's segment; null: it has none. A cell is opened and walked on in turns, mostly with no
+ * other one between. */
+static const struct hb_last_segment *find_segment(struct hb_search *s, uint32_t cell)
+{
+    struct hb_last_segment *l = &s->last;
+    const char *why;
+    if (l->menus != s->plan->searched || l->cell != cell) {
+        hb_arena_rewind(l->arena, l->start);
+        hb_search_cell_spec(s, cell, &l->spec);
+        struct hb_segment_ask ask = segment_ask_of(s, &l->spec);
+        l->built = hb_segment_build(l->arena, &ask, &l->segment, &why);
+        l->menus = s->plan->searched;
+        l->cell = cell;
+    }
+    return l->built ? l : NULL;
+}
+
 /* Its runs are copied. */
 static void put_choice(struct hb_search *s, struct hb_choice c, double value)
 {
@@ -77,6 +94,18 @@ static bool put_odd(void *context, const struct hb_part *parts, uint32_t count)
     struct hb_run runs[HB_PARTS_MAX];
     put_runs(p, runs, hb_brute_runs(p->segment, p->s->ask->spec, parts, count, runs));
     return true;
+}
+
+/* Where only the best value is asked for: the search that has to run or to price so many more is
+ * given up, whatever they come to. */
+static bool is_too_much(struct hb_search *s, double runs, double prices)
+{
+    const struct hb_plan_counts *c = &s->plan->counts;
+    const struct hb_plan_ask *ask = s->ask;
+    if (ask->value_only)
+        s->given_up = (ask->most_runs && c->runs + runs >= ask->most_runs) ||
+                      (ask->most_priced && (double)c->priced + prices >= (double)ask->most_priced);
+    return s->given_up;
 }
 
 /* --- cells with segments --- */
@@ -112,8 +141,10 @@ static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec 
     limits.after_value = o->after_value;
     limits.after_place = o->after_place;
     struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
+    double all = hb_brute_count(spec, s->plan->searched, true);
+    s->plan->counts.priced += (uint64_t)all;
+    hb_search_spend_prices(s, all);
     uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
-    s->plan->counts.priced += (uint64_t)hb_brute_count(spec, s->plan->searched, true);
     for (uint32_t i = 0; i < count; i++)
         put_brute_choice(s, o->cell, segment, &best[i]);
     if (hb_stop_now(s->ask->stop)) /* there may be better ones */
@@ -200,21 +231,6 @@ static void solve_cell(struct hb_search *s, uint32_t index, const struct hb_spec
     hb_queue_put(&s->queue, o->bound, HB_ENTRY_SEGMENT, index);
 }
 
-static void open_segment(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
-                         const struct hb_segment *segment)
-{
-    const struct hb_open_cell *o = &s->open[index];
-    struct put_bare odd = {s, segment, o->cell, o->bound};
-    s->plan->counts.segments++;
-    hb_search_spend(s, HB_EFFORT_SEGMENT);
-    look_closely(s, o, segment);
-    hb_brute_each_odd(segment, spec, put_odd, &odd);
-    if (!s->lp_stem && hb_brute_count(spec, s->plan->searched, true) <= walked_at_once)
-        walk_cell(s, index, spec, segment);
-    else
-        solve_cell(s, index, spec, segment);
-}
-
 /* What is known of a node's nested scans in so many outer steps; made where there is nothing. */
 static struct hb_nested_out *nested_out(struct hb_search *s, struct hb_search_node *node,
                                         int64_t outer)
@@ -261,47 +277,6 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
     s->plan->counts.layer_bounds++;
     hb_search_spend(s, HB_EFFORT_LAYERS);
     return known->out;
-}
-
-void hb_cells_open(struct hb_search *s, uint32_t index)
-{
-    if (raise_cell(s, index))
-        return;
-    const struct hb_open_cell *o = &s->open[index];
-    if (is_nested_out(s, o)) { /* nothing of it is within the limits and below the plan */
-        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-        return;
-    }
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct hb_spec spec;
-    struct hb_segment segment;
-    const char *why;
-    hb_search_cell_spec(s, o->cell, &spec);
-    struct hb_segment_ask ask = segment_ask_of(s, &spec);
-    if (hb_segment_build(s->scratch, &ask, &segment, &why)) {
-        open_segment(s, index, &spec, &segment);
-    } else {
-        struct put_bare bare = {s, NULL, o->cell, o->bound};
-        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
-        hb_brute_each_combination(&spec, s->plan->searched, put_runs, &bare);
-    }
-    hb_arena_rewind(s->scratch, mark);
-}
-
-void hb_cells_walk(struct hb_search *s, uint32_t index)
-{
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct hb_spec spec;
-    struct hb_segment segment;
-    const char *why;
-    hb_search_cell_spec(s, s->open[index].cell, &spec);
-    struct hb_segment_ask ask = segment_ask_of(s, &spec);
-    if (!hb_segment_build(s->scratch, &ask, &segment, &why))
-        HB_BUG("segments of a cell that had them: %s", why);
-    s->plan->counts.segments++;
-    hb_search_spend(s, HB_EFFORT_SEGMENT);
-    walk_cell(s, index, &spec, &segment);
-    hb_arena_rewind(s->scratch, mark);
 }
 
 /* --- configurations --- */
@@ -450,12 +425,12 @@ void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c)
     double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
     s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof *c);
     s->choices[s->choice_count] = *c;
-    s->incumbent = value < s->incumbent ? value : s->incumbent;
+    s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;
     hb_queue_put(&s->queue, value, HB_ENTRY_RUN, s->choice_count++);
 }
 
 /* How many of a cell are run in one round of a dive, and how many rounds there are. */
-enum { DIVE_TRIES = 4, DIVE_ROUNDS = 6 };
+enum { DIVE_TRIES = 4, DIVE_ROUNDS = 6, DIVE_RUNGS = 6 };
 
 /* Tries the best by their prices, one after another. False: none fits, and by how much the one that
  * came nearest exceeds the limit. */
@@ -520,16 +495,22 @@ static bool dive_rung(struct hb_search *s, uint32_t rung, struct hb_choice *c)
     return fits;
 }
 
-/* The highest rung that fits, by halves; none where the lowest does not. */
+/* A rung that fits, the highest from the first of a few on that does, by halves: menus are in the
+ * order of another cell's bytes. None where those that are tried first take more and more. */
 static bool dive_bare(struct hb_search *s, uint32_t cell, struct hb_choice *out)
 {
     uint32_t low = 0, high = 0;
+    int64_t peak_bytes = INT64_MAX;
     struct hb_choice c = {.cell = cell};
     for (int i = 0; i < s->ask->spec->model.block_count; i++)
         high = s->plan->menus[i].count > high ? s->plan->menus[i].count : high;
     *out = c;
-    if (!dive_rung(s, 0, out))
-        return false;
+    while (!dive_rung(s, low, out)) {
+        low += high / DIVE_RUNGS + 1;
+        if (low >= high || out->peak_bytes >= peak_bytes || hb_stop_now(s->ask->stop))
+            return false;
+        peak_bytes = out->peak_bytes;
+    }
     while (high - low > 1 && !hb_stop_now(s->ask->stop)) {
         uint32_t middle = low + (high - low) / 2;
         bool fits = dive_rung(s, middle, &c);
@@ -555,4 +536,105 @@ bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out)
                      : s->ask->polish && dive_bare(s, cell, out);
     hb_arena_rewind(s->scratch, mark);
     return found;
+}
+
+/* --- opened --- */
+
+/* Where not all is to be searched, the best rung that fits, instead of each of some policies of
+ * each block with each: around the best of all is polished. */
+static void dive_again(struct hb_search *s, const struct hb_open_cell *o)
+{
+    struct hb_choice c;
+    if (!s->probing && dive_bare(s, o->cell, &c))
+        hb_cells_put_run(s, &c);
+}
+
+static bool may_dive(const struct hb_search *s)
+{
+    return !hb_search_is_whole(s) && !hb_search_by_memory(s);
+}
+
+/* More odd ones than this are not run one by one. */
+enum { MOST_ODD = 8 };
+
+static bool count_odd(void *context, const struct hb_part *parts, uint32_t count)
+{
+    uint32_t *odd = context;
+    (void)parts;
+    (void)count;
+    return ++*odd <= MOST_ODD;
+}
+
+/* What the sums do not hold for. */
+static void open_odd(struct hb_search *s, const struct hb_open_cell *o, const struct hb_spec *spec,
+                     const struct hb_segment *segment)
+{
+    struct put_bare odd = {s, segment, o->cell, o->bound};
+    uint32_t count = 0;
+    if (may_dive(s))
+        hb_brute_each_odd(segment, spec, count_odd, &count);
+    if (count > MOST_ODD)
+        dive_again(s, o);
+    else
+        hb_brute_each_odd(segment, spec, put_odd, &odd);
+}
+
+static void open_segment(struct hb_search *s, uint32_t index, const struct hb_spec *spec,
+                         const struct hb_segment *segment)
+{
+    const struct hb_open_cell *o = &s->open[index];
+    s->plan->counts.segments++;
+    hb_search_spend_segment(s);
+    look_closely(s, o, segment);
+    open_odd(s, o, spec, segment);
+    if (!s->lp_stem && hb_brute_count(spec, s->plan->searched, true) <= walked_at_once)
+        walk_cell(s, index, spec, segment);
+    else
+        solve_cell(s, index, spec, segment);
+}
+
+/* A cell without prices. */
+static void open_bare(struct hb_search *s, const struct hb_open_cell *o)
+{
+    struct put_bare bare = {s, NULL, o->cell, o->bound};
+    struct hb_spec spec;
+    hb_search_cell_spec(s, o->cell, &spec);
+    if (may_dive(s))
+        dive_again(s, o);
+    else if (!is_too_much(s, hb_brute_count_combinations(&spec, s->plan->searched), 0))
+        hb_brute_each_combination(&spec, s->plan->searched, put_runs, &bare);
+}
+
+void hb_cells_open(struct hb_search *s, uint32_t index)
+{
+    if (raise_cell(s, index))
+        return;
+    const struct hb_open_cell *o = &s->open[index];
+    if (is_nested_out(s, o)) { /* nothing of it is within the limits and below the plan */
+        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+        return;
+    }
+    if (is_too_much(s, 0, hb_brute_count(s->ask->spec, s->plan->searched, true)))
+        return;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    const struct hb_last_segment *own = find_segment(s, o->cell);
+    if (own) {
+        open_segment(s, index, &own->spec, &own->segment);
+    } else {
+        hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+        open_bare(s, o);
+    }
+    hb_arena_rewind(s->scratch, mark);
+}
+
+void hb_cells_walk(struct hb_search *s, uint32_t index)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    const struct hb_last_segment *own = find_segment(s, s->open[index].cell);
+    if (!own)
+        HB_BUG("a cell that had segments has none");
+    s->plan->counts.segments++;
+    hb_search_spend_segment(s);
+    walk_cell(s, index, &own->spec, &own->segment);
+    hb_arena_rewind(s->scratch, mark);
 }

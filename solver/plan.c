@@ -170,16 +170,43 @@ uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_r
     return count;
 }
 
-void hb_search_spend(struct hb_search *s, uint32_t runs)
+void hb_search_spend(struct hb_search *s, uint64_t runs)
 {
     s->effort += runs;
 }
 
+/* Priced in the time of one run. */
+enum { PRICES_A_RUN = 8192 };
+
+static uint32_t count_policies(const struct hb_search *s)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < s->ask->spec->model.block_count; i++)
+        count += s->plan->searched[i].count;
+    return count;
+}
+
+/* Of 32 policies 12 runs, of 96 (DeepSeek-V3) three times as many. */
+void hb_search_spend_segment(struct hb_search *s)
+{
+    hb_search_spend(s, (count_policies(s) * 3 + 7) / 8);
+}
+
+void hb_search_spend_prices(struct hb_search *s, double prices)
+{
+    hb_search_spend(s, (uint64_t)(prices / PRICES_A_RUN));
+}
+
 enum { CUTS_TRIED = 8 };
+
+bool hb_search_is_whole(const struct hb_search *s)
+{
+    return !s->ask->polish || !s->ask->most_effort;
+}
 
 int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell)
 {
-    bool all = !s->ask->polish || !s->ask->most_effort || s->cuts[cell].count < CUTS_TRIED;
+    bool all = hb_search_is_whole(s) || s->cuts[cell].count < CUTS_TRIED;
     return all ? INT64_MAX : s->cuts[cell].least_bytes;
 }
 
@@ -390,7 +417,7 @@ static bool is_spent(const struct hb_search *s)
 static bool is_given_up(const struct hb_search *s)
 {
     const struct hb_plan_counts *c = &s->plan->counts;
-    return (s->ask->most_runs && c->runs >= s->ask->most_runs) ||
+    return s->given_up || (s->ask->most_runs && c->runs >= s->ask->most_runs) ||
            (s->ask->most_priced && c->priced >= s->ask->most_priced);
 }
 
@@ -667,11 +694,13 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                         ask->spec->plan.says ? ", and that --emit's program can say" : "");
     struct hb_search s = {.arena = arena,
                           .scratch = hb_arena_new(),
+                          .last = {.arena = hb_arena_new()},
                           .ask = ask,
                           .plan = out,
                           .incumbent = ask->beat > 0 ? ask->beat : INFINITY,
                           .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
+    s.last.start = hb_arena_mark(s.last.arena);
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->relax_ns = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->relax_ns);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
@@ -688,6 +717,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     out->nodes = s.nodes;
     search_all(&s);
     find_gap(&s);
+    hb_arena_free(s.last.arena);
     hb_arena_free(s.scratch);
     out->seconds = (double)(ask->env->now_ns() - start_ns) * 1e-9;
     return true;

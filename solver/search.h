@@ -3,6 +3,7 @@
 #ifndef HB_SOLVER_SEARCH_H
 #define HB_SOLVER_SEARCH_H
 
+#include "base/arena.h"
 #include "sim/engine/run.h"
 #include "solver/bound.h"
 #include "solver/plan.h"
@@ -92,9 +93,21 @@ struct hb_cuts {
     int64_t least_bytes; /* the least live bytes of those */
 };
 
+/* The segment that was built last. */
+struct hb_last_segment {
+    struct hb_arena *arena; /* its own */
+    struct hb_arena_mark start;
+    const struct hb_menu *menus; /* it was built with; null: there is none yet */
+    uint32_t cell;
+    bool built;          /* else the cell has none */
+    struct hb_spec spec; /* the cell's, which the segment points to */
+    struct hb_segment segment;
+};
+
 struct hb_search {
     struct hb_arena *arena;
     struct hb_arena *scratch;
+    struct hb_last_segment last;
     const struct hb_plan_ask *ask;
     struct hb_plan *plan;
     struct hb_queue queue;
@@ -114,6 +127,7 @@ struct hb_search {
     uint32_t dive_count;
     const struct hb_menu *dive_menus; /* that their runs are of */
     bool done;
+    bool given_up;     /* more is to be run or priced than is allowed */
     bool filling;      /* the plan is there: alternatives are looked for */
     bool probing;      /* only looks for the cell of the first configuration that may fit */
     uint32_t probed;   /* that cell */
@@ -146,9 +160,14 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
 const char *hb_search_fault(const struct hb_search *s, const struct hb_choice *c, bool listed);
 /* Costs nothing beside the run; a fault is HB_BUG. */
 void hb_search_check(const struct hb_search *s, const struct hb_choice *c, bool listed);
-/* Looks at layers and at segments count as so many runs of the engine. */
-enum { HB_EFFORT_LAYERS = 6, HB_EFFORT_SEGMENT = 12 };
-void hb_search_spend(struct hb_search *s, uint32_t runs);
+/* In runs of the engine: a look at layers counts as so many, a segment by its policies, and what is
+ * priced. */
+enum { HB_EFFORT_LAYERS = 6 };
+void hb_search_spend(struct hb_search *s, uint64_t runs);
+void hb_search_spend_segment(struct hb_search *s);
+void hb_search_spend_prices(struct hb_search *s, double prices);
+/* All of the menus is to be searched, however long. */
+bool hb_search_is_whole(const struct hb_search *s);
 /* Live bytes that are not tried again in the cell after several with no more did not fit once
  * packed; INT64_MAX: none yet. The heap's packing is no law: where all is to be searched, none. */
 int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell);
