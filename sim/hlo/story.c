@@ -128,33 +128,10 @@ bool hb_teller_generates(const struct teller *t)
     return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || named) && !hb_teller_trains(t);
 }
 
-bool hb_teller_shares(const struct teller *t)
-{
-    return t->log->mark[HB_MARK_SERVES] && !t->log->mark[HB_MARK_METAL];
-}
-
 bool hb_teller_is_least(const struct teller *t)
 {
     int64_t batch = t->log->device_batch ? t->log->device_batch : t->log->any_batch;
     return batch == 1;
-}
-
-void hb_teller_look(const struct teller *t)
-{
-    if (hb_teller_loads(t) && !hb_teller_shares(t)) /* it did not come to requests */
-        hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
-    if (hb_teller_generates(t))
-        return;
-    if (t->log->mark[HB_MARK_SAVES] || (hb_teller_trains(t) && t->log->mark[HB_MARK_GATHERS]))
-        hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
-    if (hb_teller_trains(t) && hb_teller_shares(t)) /* an engine beside the trainer */
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    if (hb_teller_trains(t) || t->story->framework < HB_FW_LOG_JAX) /* a trainer's name is enough */
-        hb_teller_knob(t, HB_KNOB_BATCH, -1);
-    if (hb_teller_trains(t) && hb_teller_is_least(t) &&
-        !hb_str_same(t->log->setting[HB_SET_REMAT], "full"))
-        hb_teller_knob(t, HB_KNOB_REMAT, -1);
-    hb_teller_knob(t, HB_KNOB_DUMP, -1);
 }
 
 bool hb_teller_loads(const struct teller *t)
@@ -167,29 +144,15 @@ bool hb_teller_updates(const struct teller *t)
     return t->log->mark[HB_MARK_UPDATES] && !t->log->mark[HB_MARK_BACKWARD];
 }
 
-/* What only a training step has. */
-static bool is_of_training(enum hb_knob knob)
+void hb_teller_trait(const struct teller *t, bool holds, enum hb_trait trait)
 {
-    static const enum hb_knob knobs[] = {HB_KNOB_REMAT,   HB_KNOB_BATCH,   HB_KNOB_LOSS_CHUNKS,
-                                         HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS, HB_KNOB_ONEHOT,
-                                         HB_KNOB_DONATE,  HB_KNOB_FSDP};
-    for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
-        if (knobs[i] == knob)
-            return true;
-    return false;
+    if (holds)
+        t->advice->traits |= UINT64_C(1) << trait;
 }
 
-void hb_teller_knob(const struct teller *t, enum hb_knob knob, int64_t frees_bytes)
+void hb_teller_frees(const struct teller *t, enum hb_knob knob, int64_t bytes)
 {
-    struct hb_story *s = t->story;
-    if ((hb_teller_generates(t) && is_of_training(knob)) ||
-        (knob == HB_KNOB_BATCH && hb_teller_is_least(t)))
-        return;
-    for (int i = 0; i < s->knob_count; i++)
-        if (s->knobs[i].knob == knob)
-            return;
-    if (s->knob_count < HB_STORY_KNOBS)
-        s->knobs[s->knob_count++] = (struct hb_story_knob){knob, frees_bytes};
+    t->advice->frees[knob] = bytes;
 }
 
 void hb_teller_figures(const struct teller *t, int64_t wanted, int64_t available, int64_t over)
@@ -273,28 +236,6 @@ static int compare_groups(const void *a, const void *b)
     return x->item < y->item ? -1 : 1;
 }
 
-/* What helps against a kind of buffer, and what share of it at most goes away, in eighths. */
-static const struct remedy {
-    enum hb_knob knob;
-    int eighths; /* 0: not known */
-} remedies[HB_WHAT_COUNT] = {
-    [HB_WHAT_ARGUMENT] = {HB_KNOB_FSDP, 0},      [HB_WHAT_SCORES] = {HB_KNOB_FLASH, 8},
-    [HB_WHAT_LOGITS] = {HB_KNOB_LOSS_CHUNKS, 7}, [HB_WHAT_ONEHOT] = {HB_KNOB_ONEHOT, 8},
-    [HB_WHAT_GATHERED] = {HB_KNOB_GATHER, 8},    [HB_WHAT_MOE] = {HB_KNOB_EXPERTS, 0},
-    [HB_WHAT_OPTIMIZER] = {HB_KNOB_FSDP, 0},     [HB_WHAT_SAVED] = {HB_KNOB_REMAT, 0},
-    [HB_WHAT_HALO] = {HB_KNOB_HALO, 8},          [HB_WHAT_CONVERT] = {HB_KNOB_DUMP, 0},
-    [HB_WHAT_ACTIVATION] = {HB_KNOB_REMAT, 0},   [HB_WHAT_OTHER] = {HB_KNOB_DUMP, 0},
-};
-
-static int64_t bytes_of_what(const struct hb_story *s, enum hb_what what)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < s->group_count; i++)
-        if (s->groups[i].what == what)
-            sum = hb_add_sat(sum, s->groups[i].bytes);
-    return sum;
-}
-
 void hb_teller_groups(const struct teller *t, enum hb_log_kind kind)
 {
     struct hb_story *s = t->story;
@@ -305,80 +246,6 @@ void hb_teller_groups(const struct teller *t, enum hb_log_kind kind)
         add_to_group(s, &m->items[i]);
     if (s->group_count)
         qsort(s->groups, (size_t)s->group_count, sizeof s->groups[0], compare_groups);
-}
-
-enum { GROUPS_TREATED = 4 };
-
-static void add_group_knobs(const struct teller *t)
-{
-    struct hb_story *s = t->story;
-    for (int i = 0; i < s->group_count && i < GROUPS_TREATED; i++) {
-        const struct remedy *r = &remedies[s->groups[i].what];
-        int64_t all = bytes_of_what(s, s->groups[i].what);
-        if (r->knob != HB_KNOB_DUMP)
-            hb_teller_knob(t, r->knob, r->eighths ? all / 8 * r->eighths : -1);
-    }
-}
-
-/* Whether what is held is more than what a step adds, as far as the log tells. */
-static bool is_state_heavy(const struct teller *t)
-{
-    const struct hb_story *s = t->story;
-    enum hb_log_kind kind = hb_log_seen(t->log, HB_LOG_BUFFERS) ? HB_LOG_BUFFERS : s->kind;
-    int64_t argument = hb_log_fact(t->log, kind, HB_FACT_ARGUMENT);
-    int64_t temp = hb_log_fact(t->log, kind, HB_FACT_TEMP);
-    if (s->cause == HB_CAUSE_GIANT && s->kind == HB_LOG_GRAPH)
-        return false; /* one tensor of the step */
-    if (s->cause == HB_CAUSE_STATE || (argument >= 0 && temp >= 0))
-        return s->cause == HB_CAUSE_STATE || argument > temp;
-    return s->state_bytes > s->transient_bytes && s->transient_bytes > 0 &&
-           s->wanted_bytes < s->state_bytes;
-}
-
-/* What the program is, as far as the log tells: each is helped by other things first. */
-enum program { PROGRAM_STEP, PROGRAM_STATE, PROGRAM_UNKNOWN, PROGRAM_SERVES, PROGRAM_LOADS };
-
-static enum program program_of(const struct teller *t)
-{
-    const int64_t *mark = t->log->mark;
-    const int64_t *framework = t->log->framework;
-    bool trainer = t->story->framework < HB_FW_LOG_JAX || framework[HB_FW_LOG_MAXTEXT];
-    if (hb_teller_loads(t) && (t->story->cause != HB_CAUSE_UNKNOWN || !hb_teller_shares(t)))
-        return PROGRAM_LOADS;
-    if (hb_teller_generates(t))
-        return PROGRAM_SERVES;
-    bool least = hb_teller_is_least(t) && hb_str_same(t->log->setting[HB_SET_REMAT], "full");
-    if (is_state_heavy(t) || least)
-        return PROGRAM_STATE;
-    return mark[HB_MARK_TRAINS] || trainer ? PROGRAM_STEP : PROGRAM_UNKNOWN;
-}
-
-void hb_teller_knobs(const struct teller *t)
-{
-    enum { MOST = 7 };
-    static const enum hb_knob orders[][MOST] = {
-        [PROGRAM_STEP] = {HB_KNOB_REMAT, HB_KNOB_BATCH, HB_KNOB_LOSS_CHUNKS, HB_KNOB_FSDP,
-                          HB_KNOB_SEQUENCE, HB_KNOB_OFFLOAD, HB_KNOB_DUMP},
-        [PROGRAM_STATE] = {HB_KNOB_FSDP, HB_KNOB_OFFLOAD, HB_KNOB_MOMENTS, HB_KNOB_BATCH,
-                           HB_KNOB_REMAT, HB_KNOB_LOSS_CHUNKS, HB_KNOB_DUMP},
-        [PROGRAM_UNKNOWN] = {HB_KNOB_BATCH, HB_KNOB_REMAT, HB_KNOB_LOSS_CHUNKS, HB_KNOB_FSDP,
-                             HB_KNOB_SEQUENCE, HB_KNOB_OFFLOAD, HB_KNOB_DUMP},
-        [PROGRAM_SERVES] = {HB_KNOB_FEWER, HB_KNOB_WEIGHTS, HB_KNOB_QUANTIZE, HB_KNOB_SEQUENCE,
-                            HB_KNOB_DUMP, HB_KNOB_DUMP, HB_KNOB_DUMP},
-        [PROGRAM_LOADS] = {HB_KNOB_WEIGHTS, HB_KNOB_QUANTIZE, HB_KNOB_RELEASE, HB_KNOB_DUMP,
-                           HB_KNOB_DUMP, HB_KNOB_DUMP, HB_KNOB_DUMP},
-    };
-    enum program program = program_of(t);
-    const struct hb_story *s = t->story;
-    bool has_remat = hb_str_same(t->log->setting[HB_SET_REMAT], "full");
-    bool listed = s->cause == HB_CAUSE_NONE || s->group_count > 0;
-    if (program == PROGRAM_SERVES && hb_teller_shares(t))
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    add_group_knobs(t);
-    for (int i = 0; i < MOST; i++)
-        if ((orders[program][i] != HB_KNOB_REMAT || !has_remat) &&
-            (orders[program][i] != HB_KNOB_DUMP || !listed))
-            hb_teller_knob(t, orders[program][i], -1);
 }
 
 static enum hb_log_framework framework_of(const struct hb_log *log, enum family family)
@@ -541,8 +408,10 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
                                    .capacity_bytes = -1,
                                    .state_bytes = -1,
                                    .transient_bytes = -1};
-    struct teller t = {arena, log, out_story};
+    struct hb_advice advice = {0};
+    struct teller t = {arena, log, out_story, &advice};
     source->tell(&t);
+    hb_advise(&t);
     out_story->device = device_of(log, out_story);
     out_story->of_a_step = is_of_a_step(&t);
     if (log->rank_count > 1)

@@ -9,56 +9,45 @@ static const struct small {
     enum hb_cause cause;
     const char *title;
     const char *because;
-    enum hb_knob knob;
 } smalls[] = {
     {HB_LOG_TORCH_CORRUPT, HB_CAUSE_CORRUPT, "PyTorch was asked for more than an exabyte.",
      "No program means that: a size was read from garbage, mostly because ranks ran different "
      "collectives (unequal numbers of batches, one rank that left earlier) or a message was "
-     "received as another type.",
-     HB_KNOB_ORDER},
+     "received as another type."},
     {HB_LOG_CORRUPT, HB_CAUSE_CORRUPT, "More was asked for than a process can address.",
      "No program means that: the size was worked out from garbage, an overflow or an input of a "
-     "shape that was not foreseen.",
-     HB_KNOB_DUMP},
+     "shape that was not foreseen."},
     {HB_LOG_LIBRARY, HB_CAUSE_COMMUNICATOR,
      "A library of kernels (cuBLAS, cuDNN, ...) found no memory for its handle or workspace.",
      "It allocates beside the framework's pool, which had taken the rest of the device. Where much "
      "is free, look for an index out of range first (CUDA_LAUNCH_BLOCKING=1): the failure that it "
-     "leaves behind is reported by the next call, which is often this one.",
-     HB_KNOB_SMALLER_POOL},
+     "leaves behind is reported by the next call, which is often this one."},
     {HB_LOG_NCCL, HB_CAUSE_COMMUNICATOR,
      "The communication library found no memory for its buffers.",
-     "It allocates beside the framework's pool, which had taken the rest of the device.",
-     HB_KNOB_SMALLER_POOL},
+     "It allocates beside the framework's pool, which had taken the rest of the device."},
     {HB_LOG_TPU_SCOPED, HB_CAUSE_ONCHIP,
      "A kernel asks for more of an on-chip memory (vmem, smem, ...) than there is.",
      "This is not the device's main memory: blocks of a kernel are too large, or a compiler flag "
-     "gives it too little.",
-     HB_KNOB_BLOCKS},
+     "gives it too little."},
     {HB_LOG_TACTIC, HB_CAUSE_NONE,
      "TensorRT passed over a tactic that wants more memory than is free.",
      "That is no failure: another tactic is taken, maybe a slower one. A workspace that the device "
-     "has keeps such tactics out.",
-     HB_KNOB_WORKSPACE},
+     "has keeps such tactics out."},
     {HB_LOG_BFC_SOFT, HB_CAUSE_NONE,
      "The allocator gave up a request that its caller could do without.",
-     "That is no failure: it was scratch space that would have made something faster.",
-     HB_KNOB_FRACTION},
+     "That is no failure: it was scratch space that would have made something faster."},
     {HB_LOG_RESHARD, HB_CAUSE_NONE,
      "XLA's partitioner gathers a sharded tensor whole to reshard it.",
      "Its sharding before and after do not follow from each other; the whole tensor stands on "
-     "each device for a moment.",
-     HB_KNOB_UNREPLICATE},
+     "each device for a moment."},
     {HB_LOG_FAULT, HB_CAUSE_FAULT, "A program faulted; the log has no lack of memory.",
      "Memory was touched that is not the program's, an assertion failed or a device was lost: an "
      "index out of range, a kernel built for another device or driver, broken hardware. Kernels "
-     "report late: the call that is named may not be the one that failed.",
-     HB_KNOB_FAULT},
+     "report late: the call that is named may not be the one that failed."},
     {HB_LOG_GATHER, HB_CAUSE_NONE,
      "Arrays are gathered over all processes (process_allgather or the like).",
      "That takes the array times the number of processes on each device. The log does not say "
-     "that it failed.",
-     HB_KNOB_CALLBACK},
+     "that it failed."},
 };
 
 static void note_times(const struct teller *t)
@@ -75,15 +64,12 @@ static void tell_builder(const struct teller *t, int64_t free_bytes)
     if (!t->log->mark[HB_MARK_NO_ENGINE])
         return;
     t->story->title = "TensorRT found no tactic for a layer in the memory that it has.";
-    t->story->knob_count = 0;
     if (free_bytes >= 0) {
         hb_teller_cause(t, HB_CAUSE_SIZE, "Each tactic wants more than the device has left.");
-        hb_teller_knob(t, HB_KNOB_FEWER, -1);
     } else {
         hb_teller_cause(t, HB_CAUSE_LIMIT,
                         "The workspace that the builder was given is too small "
                         "for each of its tactics.");
-        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
     }
 }
 
@@ -98,7 +84,6 @@ void hb_tell_small(const struct teller *t)
             continue;
         s->title = smalls[i].title;
         hb_teller_cause(t, smalls[i].cause, smalls[i].because);
-        hb_teller_knob(t, smalls[i].knob, -1);
     }
     if (s->kind == HB_LOG_TACTIC)
         tell_builder(t, free_bytes);
@@ -134,7 +119,7 @@ void hb_tell_serve(const struct teller *t)
     if (s->cause == HB_CAUSE_OTHERS) {
         s->title = "The server found less of the device free than the share that it was to have.";
         s->wanted_of = "the server's share";
-        hb_teller_knob(t, HB_KNOB_OTHERS, l.others);
+        hb_teller_frees(t, HB_KNOB_OTHERS, l.others);
     } else if (warm_up) {
         s->title = "The server found no room for the largest batch that it is to take.";
         s->wanted_of = "the batch";
@@ -146,9 +131,6 @@ void hb_tell_serve(const struct teller *t)
             "The server's share of the device leaves no room for its cache of keys and values.";
         s->wanted_of = "what the cache was to have";
     }
-    hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
-    hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
     note_times(t);
 }
 
@@ -178,7 +160,6 @@ void hb_tell_host(const struct teller *t)
     hb_teller_cause(t, HB_CAUSE_HOST,
                     "This is not the device's memory. Pinned buffers, offloaded states, loader "
                     "workers and checkpoints that are gathered on one host live there.");
-    hb_teller_knob(t, HB_KNOB_HOST_MEMORY, -1);
     note_times(t);
 }
 
@@ -214,22 +195,6 @@ static bool names_limit(const struct teller *t)
             return true;
     }
     return false;
-}
-
-/* What helps where a runtime runs a model. */
-static void add_engine_knobs(const struct teller *t, bool loads)
-{
-    struct hb_story *s = t->story;
-    if (hb_teller_shares(t) && s->wanted_bytes < 0)
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    hb_teller_knob(t, loads && s->wanted_bytes >= 0 ? HB_KNOB_QUANTIZE : HB_KNOB_FEWER, -1);
-    if (s->wanted_bytes < 0)
-        return;
-    if (s->framework == HB_FW_LOG_TENSORRT)
-        hb_teller_knob(t, HB_KNOB_WORKSPACE, -1);
-    hb_teller_knob(t, HB_KNOB_WEIGHTS, -1);
-    hb_teller_knob(t, HB_KNOB_QUANTIZE, -1);
-    hb_teller_knob(t, HB_KNOB_OTHERS, -1);
 }
 
 /* Whether memory ran short, nobody says whose, in a text that speaks of the host's alone. */
@@ -273,25 +238,8 @@ void hb_tell_refusal(const struct teller *t)
     l.loads = loads;
     l.updates = hb_teller_updates(t);
     l.pieces = t->log->mark[HB_MARK_PIECES] > 0;
-    if (hb_teller_decide(t, &l) == HB_REASON_SAID)
-        hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
-    if (s->cause == HB_CAUSE_LIMIT) {
-        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-        hb_teller_knob(t, HB_KNOB_FEWER, -1);
-    }
-    if (s->cause == HB_CAUSE_LIMIT || s->cause == HB_CAUSE_OTHERS)
-        hb_teller_knob(t, HB_KNOB_OTHERS, l.others);
-    if (s->cause == HB_CAUSE_LIMIT)
-        return;
-    if (t->log->mark[HB_MARK_SHARE] && asked < 0)
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
-    if (runs)
-        add_engine_knobs(t, loads);
-    else if (t->log->framework[HB_FW_LOG_JAX] && asked >= 0 && asked < HB_TELLER_POOL_BYTES)
-        hb_teller_knob(t, HB_KNOB_FRACTION, -1);
-    if (asked < 0 && s->cause != HB_CAUSE_STATE)
-        hb_teller_look(t);
-    if (!runs || asked < 0)
-        hb_teller_knobs(t);
-    note_times(t);
+    hb_teller_decide(t, &l);
+    hb_teller_frees(t, HB_KNOB_OTHERS, l.others);
+    if (s->cause != HB_CAUSE_LIMIT)
+        note_times(t);
 }

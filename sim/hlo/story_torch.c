@@ -63,21 +63,17 @@ static struct figures read_figures(const struct teller *t)
     return f;
 }
 
-/* What the words around the message say of a giant; a giant above the device is scores more often
- * than logits. */
-static void add_giant_knobs(const struct teller *t, bool above)
+/* What the words around the message say of a giant; one above the device is scores more often than
+ * logits. */
+static void mark_giant(const struct teller *t, bool above)
 {
     const int64_t *mark = t->log->mark;
-    if (mark[HB_MARK_SERVES] && hb_teller_generates(t))
-        hb_teller_knob(t, HB_KNOB_SERVER, -1);
     bool named = mark[HB_MARK_SCORES] || mark[HB_MARK_LOGITS];
-    bool scores =
-        mark[HB_MARK_SCORES] ? !mark[HB_MARK_LOGITS] || above : above && !mark[HB_MARK_LOGITS];
-    if (!named && (!above || mark[HB_MARK_IMAGES]) && t->story->framework >= HB_FW_LOG_JAX)
-        hb_teller_knob(
-            t, hb_teller_generates(t) || hb_teller_is_least(t) ? HB_KNOB_FEWER : HB_KNOB_BATCH, -1);
-    hb_teller_knob(t, scores ? HB_KNOB_FLASH : HB_KNOB_LOSS_CHUNKS, -1);
-    hb_teller_knob(t, scores ? HB_KNOB_LOSS_CHUNKS : HB_KNOB_FLASH, -1);
+    bool trainer = t->story->framework < HB_FW_LOG_JAX;
+    hb_teller_trait(
+        t, mark[HB_MARK_LOGITS] ? mark[HB_MARK_SCORES] && above : mark[HB_MARK_SCORES] || above,
+        HB_TRAIT_SCORES);
+    hb_teller_trait(t, !named && (!above || mark[HB_MARK_IMAGES]) && !trainer, HB_TRAIT_UNNAMED);
 }
 
 /* What the figures are. A driver gives a tenth less than the device has, where it does not say what
@@ -103,28 +99,16 @@ static struct hb_ledger ledger_of(const struct teller *t, const struct figures *
     return l;
 }
 
-/* What helps against the cause, whatever the program. */
-static void lead(const struct teller *t, const struct figures *f, enum hb_reason reason)
+static void mark_reason(const struct teller *t, const struct figures *f, enum hb_reason reason)
 {
-    bool serves = t->log->mark[HB_MARK_SERVES] && hb_teller_generates(t);
-    if (reason == HB_REASON_CARD || reason == HB_REASON_ABSURD) {
-        hb_teller_knob(t, HB_KNOB_DRIVER, -1);
-    } else if (hb_reason_cause(reason) == HB_CAUSE_LIMIT) {
-        hb_teller_knob(t, HB_KNOB_LIMIT, -1);
-        if (reason != HB_REASON_SHARE && reason != HB_REASON_LARGEST)
-            hb_teller_knob(t, HB_KNOB_OTHERS, -1);
-    } else if (hb_reason_cause(reason) == HB_CAUSE_OTHERS) {
-        bool lost = reason == HB_REASON_LOST;
-        if (lost && f->process > f->lost && t->log->mark[HB_MARK_SERVES]) /* its own engine */
-            hb_teller_knob(t, HB_KNOB_SERVER, -1);
-        hb_teller_knob(t, HB_KNOB_OTHERS, lost ? f->lost : f->others);
-    } else if (reason == HB_REASON_IDLE) {
-        if (serves)
-            hb_teller_knob(t, HB_KNOB_SERVER, -1);
-        hb_teller_knob(t, HB_KNOB_SEGMENTS, f->unallocated);
-    } else if (hb_reason_cause(reason) == HB_CAUSE_GIANT) {
-        add_giant_knobs(t, reason == HB_REASON_ABOVE);
-    }
+    bool lost = reason == HB_REASON_LOST;
+    hb_teller_trait(t, reason == HB_REASON_CARD, HB_TRAIT_CARD);
+    hb_teller_trait(t, reason == HB_REASON_SHARE || reason == HB_REASON_LARGEST,
+                    HB_TRAIT_OWN_LIMIT);
+    hb_teller_trait(t, lost && f->process > f->lost, HB_TRAIT_MINE);
+    if (hb_reason_cause(reason) == HB_CAUSE_OTHERS)
+        hb_teller_frees(t, HB_KNOB_OTHERS, lost ? f->lost : f->others);
+    mark_giant(t, reason == HB_REASON_ABOVE);
 }
 
 static void add_parts(const struct teller *t, const struct figures *f)
@@ -176,24 +160,20 @@ void hb_tell_torch(const struct teller *t)
     hb_teller_figures(t, f.asked, f.free_bytes, -1);
     add_parts(t, &f);
     struct hb_ledger ledger = ledger_of(t, &f);
-    lead(t, &f, hb_teller_decide(t, &ledger));
-    /* A program that trains nothing and fills the device: with weights. */
-    if (s->cause == HB_CAUSE_SIZE && hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
-        f.capacity > 0 && f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20)
-        hb_teller_knob(t, hb_str_same(api, "MPS") ? HB_KNOB_QUANTIZE : HB_KNOB_WEIGHTS, -1);
-    if (s->cause == HB_CAUSE_UNKNOWN)
-        hb_teller_look(t);
-    else if (hb_teller_trains(t) && t->log->mark[HB_MARK_GATHERS])
-        hb_teller_knob(t, HB_KNOB_CHECKPOINT, -1);
-    if (s->cause != HB_CAUSE_LIMIT && s->cause != HB_CAUSE_OTHERS && s->cause != HB_CAUSE_CORRUPT)
-        hb_teller_knobs(t);
-    if (s->cause != HB_CAUSE_FRAGMENTATION && s->cause != HB_CAUSE_CORRUPT &&
-        (f.unallocated > f.allocated / 10 || (f.unallocated >= f.asked && f.asked >= 0)))
-        hb_teller_knob(t, HB_KNOB_SEGMENTS, f.unallocated);
+    mark_reason(t, &f, hb_teller_decide(t, &ledger));
+    hb_teller_trait(t, hb_str_same(api, "MPS"), HB_TRAIT_METAL);
+    hb_teller_trait(t,
+                    hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] && f.capacity > 0 &&
+                        f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20,
+                    HB_TRAIT_FULL);
+    hb_teller_frees(t, HB_KNOB_SEGMENTS, f.unallocated);
+    hb_teller_trait(t,
+                    f.unallocated > f.allocated / 10 || (f.unallocated >= f.asked && f.asked >= 0),
+                    HB_TRAIT_IDLE);
     if (f.beside > (int64_t)4 << 30) {
         hb_teller_note(t, "%s stand beside PyTorch's own memory: many communicators?",
                        hb_teller_size(t, f.beside));
-        hb_teller_knob(t, HB_KNOB_SMALLER_POOL, -1);
+        hb_teller_trait(t, true, HB_TRAIT_BESIDE);
     }
     note_stats(t);
 }
@@ -220,7 +200,7 @@ void hb_tell_torch_stats(const struct teller *t)
                                          "%d %% of what was reserved at the most was in tensors.",
                                          hb_teller_percent(peak, reserved))
                         : "The log does not tell both what was reserved and what tensors took.");
-    if (reserved > 0 && peak > 0 && peak < reserved / 10 * 8)
-        hb_teller_knob(t, HB_KNOB_SEGMENTS, reserved - peak);
+    hb_teller_trait(t, reserved > 0 && peak > 0 && peak < reserved / 10 * 8, HB_TRAIT_IDLE);
+    hb_teller_frees(t, HB_KNOB_SEGMENTS, reserved - peak);
     note_stats(t);
 }

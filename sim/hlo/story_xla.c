@@ -38,7 +38,7 @@ static void tell_replication(const struct teller *t, int64_t bytes)
                        "check that all hosts hold the same value gathers all their copies "
                        "on each device. It grows with the processes, not with the batch.",
                        all, products));
-    hb_teller_knob(t, HB_KNOB_CALLBACK, count > 1 ? bytes - bytes / count : -1);
+    hb_teller_frees(t, HB_KNOB_CALLBACK, count > 1 ? bytes - bytes / count : -1);
     hb_teller_note(t, "No step ran yet: this is the load of the model. Batch and remat do not "
                       "matter here.");
 }
@@ -83,24 +83,14 @@ static enum hb_reason decide_program(const struct teller *t)
     return hb_teller_decide(t, &l);
 }
 
-/* What helps against the cause, whatever the program. */
-static void lead_program(const struct teller *t, enum hb_reason reason)
+static void mark_program(const struct teller *t, enum hb_reason reason)
 {
-    struct hb_story *s = t->story;
-    if (s->cause == HB_CAUSE_PADDING)
-        hb_teller_knob(t, HB_KNOB_PADDING, all_padding(t));
-    if (s->cause == HB_CAUSE_STATE) {
-        hb_teller_knob(t, hb_teller_generates(t) ? HB_KNOB_WEIGHTS : HB_KNOB_FSDP, -1);
-        hb_teller_knob(t, HB_KNOB_OFFLOAD, -1);
-        hb_teller_knob(t, HB_KNOB_MOMENTS, -1);
-    }
-    if (s->cause == HB_CAUSE_OUTPUTS)
-        hb_teller_knob(t, HB_KNOB_DONATE, -1);
-    if (s->cause == HB_CAUSE_OUTPUTS || s->cause == HB_CAUSE_GIANT)
-        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
-    if (reason == HB_REASON_PROGRAM && s->capacity_bytes > 0 && !s->group_count &&
-        s->wanted_bytes / TIMES_TOO_LARGE > s->capacity_bytes)
-        hb_teller_knob(t, HB_KNOB_DUMP, -1);
+    const struct hb_story *s = t->story;
+    hb_teller_frees(t, HB_KNOB_PADDING, all_padding(t));
+    hb_teller_trait(t,
+                    reason == HB_REASON_PROGRAM && s->capacity_bytes > 0 &&
+                        s->wanted_bytes / TIMES_TOO_LARGE > s->capacity_bytes,
+                    HB_TRAIT_FAR_ABOVE);
 }
 
 static void add_program_parts(const struct teller *t)
@@ -129,7 +119,8 @@ static void check_donation(const struct teller *t)
         return;
     hb_teller_note(t, "Outputs of %s do not take their arguments' place: is the state donated?",
                    hb_teller_size(t, apart));
-    hb_teller_knob(t, HB_KNOB_DONATE, apart < argument ? apart : argument);
+    hb_teller_trait(t, true, HB_TRAIT_APART);
+    hb_teller_frees(t, HB_KNOB_DONATE, apart < argument ? apart : argument);
 }
 
 /* "XLA's rematerialization ..." as a note beside another story, or as the story's reason. */
@@ -172,7 +163,7 @@ static void note_neighbours(const struct teller *t)
                        "shardings before and after do not follow from each other.",
                        (long long)m->times, m->times == 1 ? "" : "s",
                        m->item_count && m->items[0].shape[0] ? m->items[0].shape : m->name);
-        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
+        hb_teller_trait(t, true, HB_TRAIT_RESHARDS);
     }
 }
 
@@ -204,9 +195,8 @@ void hb_tell_tpu(const struct teller *t)
     if (s->cause == HB_CAUSE_REPLICATION) {
         tell_replication(t, s->wanted_bytes);
     } else {
-        lead_program(t, reason);
+        mark_program(t, reason);
         check_donation(t);
-        hb_teller_knobs(t);
     }
     note_neighbours(t);
 }
@@ -246,15 +236,6 @@ void hb_tell_tpu_runtime(const struct teller *t)
     if (!whole)
         hb_teller_note(t, "Arrays that are still referenced stay on the device: look for a second "
                           "copy of the state, and for programs compiled besides the step.");
-    bool jax = t->log->framework[HB_FW_LOG_JAX] > 0;
-    if (s->cause == HB_CAUSE_GIANT)
-        hb_teller_knob(t, HB_KNOB_UNREPLICATE, -1);
-    else if (s->cause == HB_CAUSE_OUTPUTS)
-        hb_teller_knob(t, HB_KNOB_DONATE, -1);
-    else if ((s->kind == HB_LOG_TPU_BUFFER && jax) || s->cause == HB_CAUSE_FRAGMENTATION)
-        hb_teller_knob(t, HB_KNOB_RELEASE, -1);
-    hb_teller_knobs(t);
-    hb_teller_knob(t, HB_KNOB_DONATE, -1);
     note_neighbours(t);
 }
 
@@ -365,35 +346,22 @@ static enum hb_reason decide_pool(const struct teller *t, int64_t asked, struct 
     return hb_teller_decide(t, &l);
 }
 
-/* What helps against the cause, whatever the program. */
-static void lead_pool(const struct teller *t, enum hb_reason reason)
-{
-    if (reason == HB_REASON_ABSURD)
-        hb_teller_knob(t, HB_KNOB_DRIVER, -1);
-    if (reason == HB_REASON_PIECE || reason == HB_REASON_PIECES)
-        hb_teller_knob(t, HB_KNOB_SEGMENTS, -1);
-    if (reason == HB_REASON_LOST)
-        hb_teller_knob(t, HB_KNOB_OTHERS, lost_of(t));
-    if (reason == HB_REASON_OUTPUTS)
-        hb_teller_knob(t, HB_KNOB_DONATE, -1);
-    if ((reason == HB_REASON_POOL || reason == HB_REASON_ABOVE) && !t->story->group_count)
-        hb_teller_knob(t, HB_KNOB_DUMP, -1);
-}
-
 /* The pool is a share of the device: more of it helps only if the excess is small. */
-static void check_fraction(const struct teller *t, struct pool p)
+static void mark_near(const struct teller *t, struct pool p)
 {
     int64_t over = t->story->over_bytes;
+    enum hb_log_framework framework = t->story->framework;
     bool gpu = t->story->compiler && hb_str_same(t->story->compiler, "xla-gpu");
-    bool jax = t->story->framework < HB_FW_LOG_TORCHTITAN || t->story->framework == HB_FW_LOG_JAX;
-    if (p.limit > 0 && over > 0 && over <= p.limit / 4 && t->story->framework != HB_FW_LOG_TORCH &&
-        t->story->framework != HB_FW_LOG_TENSORFLOW)
-        hb_teller_knob(t, HB_KNOB_FRACTION, over);
+    bool jax = framework < HB_FW_LOG_TORCHTITAN || framework == HB_FW_LOG_JAX;
+    bool little = p.limit > 0 && over > 0 && over <= p.limit / 4 && framework != HB_FW_LOG_TORCH &&
+                  framework != HB_FW_LOG_TENSORFLOW;
     /* The log has one sentence: what costs nothing comes first. */
-    if (p.limit < 0 && p.free_bytes < 0 && gpu && jax && t->story->kind != HB_LOG_DRIVER &&
-        t->story->cause == HB_CAUSE_SIZE && !t->story->group_count && !hb_teller_generates(t) &&
-        !hb_log_seen(t->log, HB_LOG_BUFFERS) && t->story->wanted_bytes < HB_TELLER_POOL_BYTES)
-        hb_teller_knob(t, HB_KNOB_FRACTION, -1);
+    bool only = p.limit < 0 && p.free_bytes < 0 && gpu && jax && t->story->kind != HB_LOG_DRIVER &&
+                t->story->cause == HB_CAUSE_SIZE && !t->story->group_count &&
+                !hb_teller_generates(t) && !hb_log_seen(t->log, HB_LOG_BUFFERS) &&
+                t->story->wanted_bytes < HB_TELLER_POOL_BYTES;
+    hb_teller_trait(t, little || only, HB_TRAIT_NEAR);
+    hb_teller_frees(t, HB_KNOB_FRACTION, little ? over : -1);
 }
 
 static void add_buffer_parts(const struct teller *t)
@@ -483,7 +451,8 @@ void hb_tell_xla(const struct teller *t)
         hb_teller_cause(t, HB_CAUSE_NONE, "The log has no failure beside this list.");
     } else {
         enum hb_reason reason = decide_pool(t, asked, p);
-        lead_pool(t, reason);
+        hb_teller_trait(t, reason == HB_REASON_POOL || reason == HB_REASON_ABOVE, HB_TRAIT_ABOVE);
+        hb_teller_frees(t, HB_KNOB_OTHERS, lost_of(t));
         if (reason == HB_REASON_COPIES)
             tell_replication(t, asked);
         else
@@ -491,10 +460,8 @@ void hb_tell_xla(const struct teller *t)
         if (reason == HB_REASON_LOST)
             tell_free(t);
         else if (reason != HB_REASON_COPIES)
-            check_fraction(t, p);
+            mark_near(t, p);
     }
-    if (s->cause != HB_CAUSE_REPLICATION && s->cause != HB_CAUSE_CORRUPT)
-        hb_teller_knobs(t);
     note_neighbours(t);
 }
 
@@ -512,9 +479,7 @@ void hb_tell_tuner(const struct teller *t)
                     "Kernels run with operands of their own beside what stands on the device: "
                     "state, inputs, other processes. Where these leave too little for one kernel, "
                     "look whether they leave enough for the step.");
-    hb_teller_knob(t, HB_KNOB_TUNER, -1);
-    check_fraction(t, p);
-    hb_teller_knobs(t);
+    mark_near(t, p);
     note_neighbours(t);
 }
 
@@ -532,8 +497,6 @@ void hb_tell_remat(const struct teller *t)
         hb_teller_cause(t, HB_CAUSE_OUTPUTS,
                         "Outputs stand beside the arguments that they replace, unless those are "
                         "donated; temporaries come on top.");
-        hb_teller_knob(t, HB_KNOB_DONATE, -1);
-        hb_teller_knobs(t);
         note_neighbours(t);
         return;
     }
@@ -546,7 +509,6 @@ void hb_tell_remat(const struct teller *t)
     s->available_of = "what arguments leave for them";
     hb_teller_figures(t, reached, target, -1);
     hb_teller_cause(t, reached > target ? HB_CAUSE_SIZE : HB_CAUSE_NONE, describe_remat(t));
-    hb_teller_knobs(t);
     note_neighbours(t);
 }
 
@@ -565,6 +527,7 @@ void hb_tell_totals(const struct teller *t)
     hb_teller_part(t, "temporaries in host memory", hb_teller_fact(t, HB_FACT_HOST_TEMP), false);
     if (total == 0) {
         hb_teller_cause(t, HB_CAUSE_NONE, "All figures are zero: this backend does not tell them.");
+        hb_teller_trait(t, true, HB_TRAIT_NOTHING);
         return;
     }
     hb_teller_cause(t, HB_CAUSE_NONE,
@@ -572,7 +535,6 @@ void hb_tell_totals(const struct teller *t)
                                    hb_teller_percent(argument, total),
                                    hb_teller_percent(temp, total)));
     check_donation(t);
-    hb_teller_knobs(t);
     note_neighbours(t);
 }
 

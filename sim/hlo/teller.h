@@ -2,6 +2,7 @@
 #ifndef HB_SIM_HLO_TELLER_H
 #define HB_SIM_HLO_TELLER_H
 
+#include "sim/hlo/advice.h"
 #include "sim/hlo/cause.h"
 #include "sim/hlo/story.h"
 
@@ -12,6 +13,7 @@ struct teller {
     struct hb_arena *arena;
     const struct hb_log *log;
     struct hb_story *story;
+    struct hb_advice *advice;
 };
 
 /* "48.16 GiB" in the arena. */
@@ -22,13 +24,11 @@ void hb_teller_note(const struct teller *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A part of the breakdown, unless bytes is not known or 0. */
 void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, bool inside);
-/* A knob, unless it is there. */
-void hb_teller_knob(const struct teller *t, enum hb_knob knob, int64_t frees_bytes);
+/* For the advice: what holds, and how much a knob frees at most. */
+void hb_teller_trait(const struct teller *t, bool holds, enum hb_trait trait);
+void hb_teller_frees(const struct teller *t, enum hb_knob knob, int64_t bytes);
 /* The groups of the message's list, largest first. */
 void hb_teller_groups(const struct teller *t, enum hb_log_kind kind);
-/* What helps against the groups, then what helps any step: remat, batch, sharding. Knobs that are
- * about the cause are added before. */
-void hb_teller_knobs(const struct teller *t);
 /* wanted, available, over: the last is the difference where it is -1. */
 void hb_teller_figures(const struct teller *t, int64_t wanted, int64_t available, int64_t over);
 void hb_teller_cause(const struct teller *t, enum hb_cause cause, const char *because);
@@ -42,12 +42,8 @@ int hb_teller_percent(int64_t part, int64_t whole);
 bool hb_teller_trains(const struct teller *t);
 /* Whether the program makes text and trains nothing, as far as the log tells. */
 bool hb_teller_generates(const struct teller *t);
-/* Whether it is a server that takes a share of the device which a flag sets. */
-bool hb_teller_shares(const struct teller *t);
 /* Whether the step has one sequence at a time, as far as the log tells. */
 bool hb_teller_is_least(const struct teller *t);
-/* Look closer, where the log has no figures and nothing speaks for a batch that is too large. */
-void hb_teller_look(const struct teller *t);
 /* Whether it loads a model's weights and trains nothing. */
 bool hb_teller_loads(const struct teller *t);
 /* Whether it failed in the optimizer's step, as far as the log tells. */
