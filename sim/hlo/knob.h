@@ -59,7 +59,7 @@
     X(BLOCKS, "smaller_blocks", "",                                                                \
       "smaller blocks or fewer stages in the kernel, or a chip with more of that memory")          \
     X(CHECKPOINT, "sharded_checkpoint", "",                                                        \
-      "save the state in shards, or gather it in the host's memory")                               \
+      "save and load the state in shards, or gather it in the host's memory")                      \
     X(TUNER, "no_autotuning", "",                                                                  \
       "compile without trying kernels on the device, or before the state stands there")            \
     X(WORKSPACE, "smaller_workspace", "", "give the builder a smaller workspace")                  \

@@ -109,6 +109,7 @@ enum hb_log_kind {
     X(SPARSECORE, "sparsecore_bytes")                                                              \
     X(RESIDENT, "resident_bytes")                                                                  \
     X(ALLOCS, "allocation_count")                                                                  \
+    X(BINS, "bins")                                                                                \
     X(FREE_CHUNKS, "free_chunk_count")                                                             \
     X(OOMS, "oom_count")                                                                           \
     X(RETRIES, "retry_count")                                                                      \

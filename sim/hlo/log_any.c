@@ -11,6 +11,16 @@
 /* Bytes of less are no refused request. */
 enum { LEAST = 1024 };
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* What an amount is, by the words beside it. */
 static int rank_of(int bits)
 {
@@ -107,6 +117,24 @@ static bool is_of_named(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "1080ti 11Gb", "a 3090 with 24GB": behind a device's name, whose digits mean nothing else. */
+static bool is_behind_named(const struct hb_sentence *l, int i)
+{
+    enum { LEAST_DIGITS = 3, MOST_DIGITS = 4 };
+    const char *end = l->word[i].span.at, *at;
+    while (end > l->span.at && end[-1] == ' ')
+        end--;
+    if (hb_sentence_is(l, i - 1, "with"))
+        end = l->word[i - 1].span.at;
+    while (end > l->span.at && end[-1] == ' ')
+        end--;
+    int digits = 0;
+    for (at = end; at > l->span.at && (is_digit(at[-1]) || is_letter(at[-1])); at--)
+        digits += is_digit(at[-1]);
+    bool number = at > l->span.at && (at[-1] == '.' || at[-1] == '-');
+    return l->word[i].has_unit && digits >= LEAST_DIGITS && digits <= MOST_DIGITS && !number;
+}
+
 /* "Kaggle's GPUs (14GB available)" */
 static bool is_in_brackets(const struct hb_sentence *l, int i)
 {
@@ -121,7 +149,7 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
     int k = i - 1;
     while (k > told && (l->bits[k] & LEADS))
         k--;
-    if (is_of_named(l, i) || is_in_brackets(l, i))
+    if (is_of_named(l, i) || is_behind_named(l, i) || is_in_brackets(l, i))
         return true;
     int behind = i + 1;
     while (behind < l->count && l->bits[behind] & (DEVICE | MEMORY | OWNER) &&

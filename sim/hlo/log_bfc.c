@@ -46,6 +46,7 @@ static void take_bin(struct hb_log_reader *r, const struct hb_form *form,
         hb_span_amount(&s, 1, &in_use);
     struct hb_log_message *m = hb_form_join(r, form->kind);
     int64_t free_bytes = held.bytes > in_use.bytes ? held.bytes - in_use.bytes : 0;
+    hb_form_add(m, HB_FACT_BINS, 1);
     hb_form_add(m, HB_FACT_FREE_CHUNKS, all - used);
     hb_form_add(m, HB_FACT_BIN_FREE, free_bytes);
     if (all > used)

@@ -121,6 +121,21 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
+/* "resume from CKPT", "when loading from checkpoint": what is loaded for all at once, no option. */
+static void take_resume(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    static const char *const things[] = {"heckpoint", "ckpt", "CKPT", "ZeRO", "raining"};
+    static const char *const verbs[] = {"e ", "ed ", "ing "}; /* words end so */
+    enum { NEAR = 48 };
+    struct hb_span after = hb_span_first(place->after, NEAR);
+    bool word = false;
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        word = word || hb_span_starts(after, verbs[i]);
+    if (word && HB_SPAN_HAS_ANY(after, things))
+        take_stem(r, form, place);
+}
+
 /* "decrease `gpu_memory_utilization`", "mem-fraction-static should be lowered": somebody's advice.
  */
 static bool lowers(struct hb_span s)
@@ -162,6 +177,14 @@ static void take_ram(struct hb_log_reader *r, const struct hb_form *form,
     bool high = hb_span_starts(hb_span_last(place->before, 6), "high ");
     if (!has && !device && !high)
         take_word(r, form, place);
+}
+
+/* Not where it "overflows", the phrase for any lack of memory. */
+static void take_chinese_ram(struct hb_log_reader *r, const struct hb_form *form,
+                             const struct hb_form_place *place)
+{
+    if (!hb_span_starts(place->after, "\u6ea2\u51fa"))
+        take_mark(r, form, place);
 }
 
 /* ".../logits/W/Adam/Assign": TensorFlow's name of an optimizer's state that is made. */
@@ -380,10 +403,12 @@ static const struct hb_form rows[] = {
     ROW("oad", LOADS, "lL", take_load),
     ROW("saving", SAVES, NULL, take_save),
     ROW("save", SAVES, NULL, take_save),
+    ROW("esum", SAVES, "rR", take_resume),
+    ROW("estor", SAVES, "rR", take_resume),
     ROW("AM", RAM, "R", take_ram),
     ROW("am", RAM, "r", take_ram),
     SIGN("system memory", RAM),
-    SIGN("\u5185\u5b58", RAM), /* "main memory" in Chinese */
+    ROW("\u5185\u5b58", RAM, NULL, take_chinese_ram), /* "main memory" in Chinese */
     SIGN("main memory", RAM),
     SIGN("host memory", RAM),
     SIGN("CPU memory", RAM),
@@ -535,6 +560,8 @@ static const struct hb_form rows[] = {
     ROW("/Adagrad", UPDATES, NULL, take_slot),
     SIGN("torch/optim/optimizer.py", UPDATES),
     SIGN("optimizer state init", UPDATES),
+    SIGN("\u521d\u59cb\u5316optimizer", UPDATES), /* "initialize", "states of the optimizer" */
+    SIGN("\u4f18\u5316\u5668\u72b6\u6001", UPDATES),
     SIGN("optimizer", TRAINS),
     SIGN("transpose(jvp", TRAINS),
     SIGN("kIOGPU", METAL),

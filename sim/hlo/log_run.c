@@ -50,8 +50,9 @@ static void take_checkpointing(struct hb_log_reader *r, const struct hb_form *fo
     struct hb_span s = place->after;
     bool flag = hb_span_has(place->before, "--");
     hb_span_skip(&s, " :=\"'");
-    bool on = hb_span_starts(s, "true") || hb_span_starts(s, "True") || hb_span_starts(s, "\\") ||
-              hb_span_starts(s, "--") || s.at == s.end || *s.at == '\r';
+    bool on = hb_span_starts(s, "_enable()") || hb_span_starts(s, "unsloth") ||
+              hb_span_starts(s, "full") || hb_span_starts(s, "true") || hb_span_starts(s, "True") ||
+              hb_span_starts(s, "\\") || hb_span_starts(s, "--") || s.at == s.end || *s.at == '\r';
     if (!text[0] && on && (flag || s.at > place->after.at))
         memcpy(text, "full", sizeof "full");
 }
@@ -186,9 +187,10 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
 /* Between "batch" and its number: "batch_size_per_gpu is set to 1", "batch\u8bbe\u4e3a1". */
 static void skip_to_number(struct hb_span *s)
 {
-    static const char *const words[] = {
-        "size", "sz", "per", "gpu", "device", "rank", "to",   "is",    "of",   "was",   "set",
-        "as",   "at", "in",  "a",   "and",    "has",  "been", "micro", "down", "epoch", "only"};
+    static const char *const words[] = {"size",  "sz",   "per",   "gpu",  "device", "rank",
+                                        "to",    "is",   "of",    "was",  "set",    "as",
+                                        "at",    "in",   "a",     "and",  "has",    "been",
+                                        "micro", "down", "epoch", "only", "had",    "be"};
     const char *at = NULL;
     while (at != s->at) {
         at = s->at;
@@ -222,6 +224,18 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
     int64_t *to = device ? &log->device_batch : &log->any_batch;
     *to = batch > *to ? batch : *to;
     (void)form;
+}
+
+/* "bs=1", "bsz 8" */
+static void take_short_batch(struct hb_log_reader *r, const struct hb_form *form,
+                             const struct hb_form_place *place)
+{
+    struct hb_form_place at = *place;
+    if (hb_span_starts(at.after, "z"))
+        at.after.at++;
+    if (hb_span_starts(at.after, "=") || hb_span_starts(at.after, " =") ||
+        hb_span_starts(at.after, ":"))
+        take_batch(r, form, &at);
 }
 
 #define ROW(words, what, handler)                                                                  \
@@ -280,6 +294,7 @@ static const struct hb_form rows[] = {
 
     ROW("atch", 0, take_batch),
     ROW("ATCH", 0, take_batch),
+    {"bs", HB_LOG_PLAIN, HB_FORM_ADDS, .handle = take_short_batch, .word = true},
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("rad-checkpoint", HB_SET_REMAT, take_checkpointing),
     ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),
@@ -288,6 +303,8 @@ static const struct hb_form rows[] = {
     ROW("use_remat", HB_SET_REMAT, take_checkpointing),
     ROW("recompute_activations", HB_SET_REMAT, take_checkpointing),
     ROW("recompute-activations", HB_SET_REMAT, take_checkpointing),
+    ROW("ecompute_granularity", HB_SET_REMAT, take_checkpointing),
+    ROW("ecompute-granularity", HB_SET_REMAT, take_checkpointing),
     ROW("/device:GPU:0 with ", 0, take_pool),
     ROW("freeMemory: ", 0, take_pool),
     ROW("MiB / ", 0, take_smi),

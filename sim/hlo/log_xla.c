@@ -359,6 +359,7 @@ static const struct hb_form rows[] = {
     {"required for HLO temporaries (", K(TPU), OPENS, .handle = take_temporaries},
     {"TensorCore Hbm usage", K(TPU), OPENS, .handle = take_cores},
     {"Total hbm usage >= ", K(TPU), JOINS, .fact = FACT(TOTAL)},
+    {"Peak HBM: ", K(TPU), JOINS, .fact = FACT(TOTAL)},
     {"reserved ", K(TPU), ADDS, .fact = FACT(RESERVED), .word = true},
     {"program ", K(TPU), ADDS, .fact = FACT(PROGRAM), .word = true},
     {"arguments ", K(TPU), ADDS, .fact = FACT(ARGUMENT), .word = true},

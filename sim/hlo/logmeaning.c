@@ -156,6 +156,7 @@ static const struct meaning {
     {"pinned", HOST | PINNED | MEMORY | THING},
     {"pod", HOST},
     {"pool", THING},
+    {"potentially", ADVISES},
     {"prevent", ADVISES},
     {"process", OWNER},
     {"psum", CHIP},

@@ -11,12 +11,15 @@ static bool is_resource(const struct hb_sentence *l, int i)
 /* "an out-of-memory log": it says nothing of what happened, but for "out-of-memory error". */
 static bool is_adjective(const struct hb_sentence *l, int i, int memory)
 {
-    static const char *const nouns[] = {"exception", "when",    "while", "during", "at",
-                                        "killer",    "handler", "kill",  "kills",  "oom"};
+    static const char *const nouns[] = {"exception", "when",    "while",   "during",  "at",
+                                        "killer",    "handler", "kill",    "kills",   "oom",
+                                        "issue",     "issues",  "problem", "problems"};
     if (memory + 1 >= l->count || l->word[memory + 1].kind != HB_WORD_TEXT ||
         l->bits[memory + 1] & FAILS || hb_sentence_is(l, memory + 1, "errors") ||
         (i > 0 && l->bits[i - 1] & DEVICE))
         return false;
+    if (*l->word[memory].span.end == '-') /* in an address: "#out-of-memory-issues" */
+        return true;
     for (size_t k = 0; k < sizeof nouns / sizeof *nouns; k++)
         if (hb_sentence_is(l, memory + 1, nouns[k]))
             return false;
@@ -25,7 +28,8 @@ static bool is_adjective(const struct hb_sentence *l, int i, int memory)
 
 bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
 {
-    if (hb_sentence_is(l, i, "outofmemory"))
+    if (hb_sentence_is(l, i, "outofmemory") ||
+        (hb_sentence_is(l, i, "outof") && hb_sentence_is(l, i + 1, "memory")))
         return true;
     if (!(hb_sentence_is(l, i, "out") || hb_sentence_is(l, i, "aout")) ||
         !hb_sentence_is(l, i + 1, "of"))
@@ -314,7 +318,7 @@ static bool is_no_fit(const struct hb_sentence *l, int i)
         return false;
     bool large = hb_sentence_is(l, i - 3, "too") && hb_sentence_is(l, i - 1, "to");
     return large || could_not(l, i) || hb_sentence_is(l, i - 1, "doesnt") ||
-           hb_sentence_is(l, i - 1, "cannot") || hb_sentence_is(l, i - 1, "wont") ||
+           (i > 0 && l->bits[i - 1] & CANNOTS) || hb_sentence_is(l, i - 1, "wont") ||
            (hb_sentence_is(l, i - 1, "not") && hb_sentence_is(l, i - 2, "does"));
 }
 
@@ -343,11 +347,12 @@ static bool is_full(const struct hb_sentence *l, int i)
 /* "my CPU memory is used up", "eats up all RAM", "the GPU memory explodes" */
 static bool is_used_up(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"used", "uses", "using", "eaten", "eats", "eating", "ate"};
+    static const char *const verbs[] = {"used",   "uses", "using", "eaten", "eats",
+                                        "eating", "ate",  "fills", "filled"};
     enum { FAR = 3 };
     bool used = false;
     if (hb_sentence_is(l, i, "explode") || hb_sentence_is(l, i, "explodes") ||
-        hb_sentence_is(l, i, "exploded"))
+        hb_sentence_is(l, i, "exploded") || hb_sentence_is(l, i, "explosion"))
         return hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
     for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
         used = used || hb_sentence_is(l, i, verbs[k]);
@@ -393,9 +398,10 @@ static bool is_error_of_memory(const struct hb_sentence *l, int i)
     bool error = hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
                  *l->word[i].span.end == ' ';
     int noun = hb_sentence_is(l, i + 1, "capacity") ? i + 2 : i + 1;
-    bool met = hb_sentence_is(l, i, "memory") &&
+    bool met = l->bits[i] & MEMORY &&
                (hb_sentence_is(l, noun, "issues") || hb_sentence_is(l, noun, "problems")) &&
-               (hb_sentence_is(l, i - 1, "into") || hb_sentence_is(l, i - 2, "into"));
+               (hb_sentence_is(l, i - 1, "into") || hb_sentence_is(l, i - 2, "into") ||
+                hb_sentence_is(l, i - 1, "get"));
     return met || (error && (i == 0 || l->bits[i - 1] & DEVICE));
 }
 
@@ -502,12 +508,13 @@ static bool is_supposed(const struct hb_sentence *l, int i)
             (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m])))
             return true;
     int when = i - 1;
-    while (when >= 0 && !hb_sentence_is(l, when, "when")) {
+    while (when >= 0 && l->word[when].kind != HB_WORD_END && !hb_sentence_is(l, when, "when")) {
         if (hb_sentence_is(l, when, "we") && hb_sentence_is(l, when + 1, "should"))
             return true;
         when--;
     }
-    return when > 1 && hb_sentence_is(l, when - 3, "should") && hb_sentence_is(l, when - 2, "be");
+    return hb_sentence_is(l, when, "when") && hb_sentence_is(l, when - 3, "should") &&
+           hb_sentence_is(l, when - 2, "be");
 }
 
 /* "Look for OOM-kill events", "always check your system logs for ..." */
@@ -575,6 +582,9 @@ static bool is_question(const struct hb_sentence *l, int i)
     int first = i;
     while (first > 0 && l->word[first - 1].kind != HB_WORD_END)
         first--;
+    if (hb_sentence_is(l, first, "have") && hb_sentence_is(l, first + 1, "you") &&
+        hb_sentence_is(l, first + 2, "ever"))
+        return true;
     for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
         if (hb_sentence_is(l, first, verbs[v]))
             return hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||

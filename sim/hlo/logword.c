@@ -29,7 +29,7 @@ static char lower(char c)
 /* Whether a word of an identifier ends between at[-1] and at[0]: "Of|Memory", "OOM|Killed". */
 static bool is_hump(struct hb_span s, const char *at)
 {
-    if (!is_upper(*at))
+    if (!is_upper(*at) || (at[-1] == 'V' && hb_span_starts((struct hb_span){at, s.end}, "Ram")))
         return false;
     struct hb_span rest = {at + 1, s.end};
     bool next_lower = at + 1 < s.end && is_letter(at[1]) && !is_upper(at[1]);

@@ -79,6 +79,8 @@ void hb_tell_small(const struct teller *t)
     const struct hb_log_message *m = &t->log->message[s->kind];
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
     int64_t free_bytes = hb_teller_fact(t, HB_FACT_FREE);
+    if (s->kind == HB_LOG_NCCL && asked < 0) /* XLA asks for its collectives' memory itself */
+        asked = hb_log_fact(t->log, HB_LOG_RUNTIME, HB_FACT_ASKED);
     for (size_t i = 0; i < sizeof smalls / sizeof smalls[0]; i++) {
         if (smalls[i].kind != s->kind)
             continue;

@@ -247,6 +247,9 @@ struct pool {
     int64_t largest_free; /* at most that, where only bins are told */
 };
 
+/* Of 256 bytes, 512 and so on to 256 MiB. */
+enum { BINS = 21 };
+
 static struct pool find_pool(const struct teller *t)
 {
     const struct hb_log *log = t->log;
@@ -263,9 +266,10 @@ static struct pool find_pool(const struct teller *t)
     if (dumped >= 0 && (p.in_use < 0 || log->message[HB_LOG_BFC_DUMP].step[HB_FACT_IN_USE] == 1 ||
                         log->message[HB_LOG_STATS].step[HB_FACT_IN_USE] > 1))
         p.in_use = dumped;
-    if (p.free_bytes < 0)
+    bool whole = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_BINS) >= BINS; /* it may be cut */
+    if (p.free_bytes < 0 && whole)
         p.free_bytes = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_BIN_FREE);
-    if (p.largest_free < 0)
+    if (p.largest_free < 0 && whole)
         p.largest_free = hb_log_fact(log, HB_LOG_BFC_DUMP, HB_FACT_BIN_LARGEST);
     if (hb_log_seen(log, HB_LOG_ASYNC)) {
         p.free_bytes = hb_log_fact(log, HB_LOG_ASYNC, HB_FACT_FREE);

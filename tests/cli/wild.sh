@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 2709
+ok "the table has its $count texts" test "$count" -ge 2833
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -356,6 +356,31 @@ taught 'cgroup causing OOMkilled'
 out_has '"cause": "host_memory"'
 taught 'but I was getting OOMed'
 out_has '"known": true'
+# A state that is resumed, a card's name before its size, figures of a dump that was cut.
+first sharded_checkpoint 'CUDA out of memory when resuming training from a checkpoint'
+first sharded_checkpoint 'Training requires more memory after restoring from checkpoint: CUDA out of memory'
+first smaller_batch 'resume_from_checkpoint: latest' 'epoch 1' 'CUDA out of memory'
+taught 'I use one 1080ti 11Gb with a batch size 8, OOM occurred'
+out_has '"wanted_bytes": null'
+taught 'Allocator (GPU_0_bfc) ran out of memory trying to allocate 128.00MiB.  Current allocation summary follows.' \
+    'Bin (256):  Total Chunks: 96, Chunks in use: 93. 24.0KiB allocated for chunks. 23.3KiB in use in bin. 484B client-requested in use in bin.'
+out_has '"available_bytes": null'
+taught 'deepsea_compiler_base.cc:3882] Failed to verify buffer assignment.' 'Peak HBM: 421.33GiB'
+out_has '"wanted_bytes": 452399642706'
+taught 'NCCL WARN Cuda failure 2 out of memory' 'stream_executor_allocator.cc:66] could not allocate collective of size: 20289079296'
+out_has '"cause": "communicator"'
+out_has '"wanted_bytes": 20289079296'
+first look_closer '--micro_batch_size 1 --recompute_granularity full' 'trainer.train()' 'OOM'
+first remat 'fine-tuning, bs=1' 'OOM'
+for text in 'Vision fine-tuning takes impossibly high VRam (OOM error)' 'T4: \345\206\205\345\255\230\346\272\242\345\207\272'; do
+    printf "$text\n" >"$work/whose.log"
+    expect 0 hbmsim explain --json "$work/whose.log"
+    out_has '"cause": "unknown"'
+done
+for text in 'it seems to be RAM, which fills up completely' 'memory accumulates so that I get RAM problems'; do
+    taught "$text"
+    out_has '"cause": "host_memory"'
+done
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
     'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'so it is easy to exceed the gpu memory' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
@@ -363,6 +388,8 @@ for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no o
     'always check your system logs for an "Out of Memory" event' 'def test_warmup_oom_defers():' \
     'A warmup CUDA OOM must not take the function down' '# Enable OOMKillStep in slurm config' \
     '# docs: Add comprehensive OOM resolution guide' \
+    'Adam can take a large amount of memory, potentially causing OOM errors' 'README.md#out-of-memory-issues' \
+    'Have you ever been stopped dead by a "CUDA out of memory" error?' \
     'I just disabled vmem OOM test for v5e' '  File "/x/spill.py", line 559, in oom' \
     '# 4bit models for 4x faster downloading + no OOMs.' \
     '# [BUG] Catch and propagate rmm out of memory errors up to Python' \
