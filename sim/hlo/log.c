@@ -432,6 +432,8 @@ static void follow_refusal(struct hb_log_reader *r, struct hb_span segment)
     static const enum hb_log_kind kinds[] = {HB_LOG_PLAIN, HB_LOG_ANY};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct slot *slot = &r->slot[kinds[i]];
+        if (hb_span_has(segment, "Found device")) /* a list of what it has, not of what failed */
+            put_away(r, kinds[i]);
         if (!slot->is_open || r->line - slot->open.line > LINES || is_told(r))
             continue;
         hb_form_follow(r, &slot->open, segment);

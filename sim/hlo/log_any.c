@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "sim/hlo/logform.h"
 #include "sim/hlo/logrefusal.h"
+#include "sim/hlo/logsupposed.h"
 
 /* Bytes of less are no refused request. */
 enum { LEAST = 1024 };
@@ -267,9 +268,11 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
     const struct hb_word *word = &l->word[i];
     if (word->amount.bytes < 0 || (word->amount.bytes > 0 && word->amount.bytes < LEAST))
         return false;
+    if (i + 1 < l->count && l->bits[i + 1] & COUNTS) /* "30M samples" */
+        return false;
     if (word->has_unit || is_rest(l, i, told))
         return true;
-    if (told < 0 || told > i || (i + 1 < l->count && l->bits[i + 1] & COUNTS) || is_dimension(l, i))
+    if (told < 0 || told > i || is_dimension(l, i))
         return false;
     for (int k = i - 1; k >= told; k--) { /* "allocate pinned memory of size: 2304" */
         if (k == told || l->bits[k] & WANTED)
@@ -621,7 +624,7 @@ static bool is_foreign_kill(struct hb_span s)
 static int find_refusal(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
-        if (hb_refusal_is(l, i) && !hb_refusal_is_advice(l, i))
+        if (hb_refusal_is(l, i) && !hb_supposed_is(l, i))
             return i;
     return -1;
 }
@@ -693,7 +696,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
     for (int i = 0; i < l->count; i++)
-        killed = killed || (hb_refusal_is_kill(l, i) && !hb_refusal_is_advice(l, i));
+        killed = killed || (hb_refusal_is_kill(l, i) && !hb_supposed_is(l, i));
     bool foreign = is_foreign_refusal(s);
     int refusal = find_refusal(l);
     if ((!killed && !foreign && refusal < 0) || is_warning_only(l))

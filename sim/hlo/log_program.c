@@ -495,6 +495,7 @@ static const struct hb_form rows[] = {
     {"raining", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT",
      .handle = take_training, .unless = "self.t"},
     STEM("fF", "inetun", LEARNS),
+    STEM("tT", "extual inversion", LEARNS),
     STEM("fF", "ine-tun", LEARNS),
     STEM("fF", "ine tun", LEARNS),
     STEM("pP", "retraining", LEARNS),
@@ -512,6 +513,10 @@ static const struct hb_form rows[] = {
     STEM("G", "RPO", LEARNS),
     STEM("P", "PO", LEARNS), /* not "SUPPORTED" */
     SIGN("SFT", LEARNS),
+    STEM("D", "PO", LEARNS),
+    STEM("zZ", "ero2", LEARNS),
+    STEM("zZ", "ero3", LEARNS),
+    SIGN("ZeRO-", LEARNS),
     SIGN("learning_rate", LEARNS),
     SIGN("I trained", LEARNS),
     SIGN("We trained", LEARNS),
@@ -560,6 +565,8 @@ static const struct hb_form rows[] = {
     ROW("/Adagrad", UPDATES, NULL, take_slot),
     SIGN("torch/optim/optimizer.py", UPDATES),
     SIGN("optimizer state init", UPDATES),
+    SIGN("during the step", UPDATES),
+    SIGN("during optimizer step", UPDATES),
     SIGN("\u521d\u59cb\u5316optimizer", UPDATES), /* "initialize", "states of the optimizer" */
     SIGN("\u4f18\u5316\u5668\u72b6\u6001", UPDATES),
     SIGN("optimizer", TRAINS),

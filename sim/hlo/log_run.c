@@ -226,7 +226,7 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
     (void)form;
 }
 
-/* "bs=1", "bsz 8" */
+/* "bs=1", "bs1" */
 static void take_short_batch(struct hb_log_reader *r, const struct hb_form *form,
                              const struct hb_form_place *place)
 {
@@ -236,6 +236,8 @@ static void take_short_batch(struct hb_log_reader *r, const struct hb_form *form
     if (hb_span_starts(at.after, "=") || hb_span_starts(at.after, " =") ||
         hb_span_starts(at.after, ":"))
         take_batch(r, form, &at);
+    else if (hb_span_starts(at.after, "1 "))
+        hb_form_log(r)->any_batch = hb_form_log(r)->any_batch ? hb_form_log(r)->any_batch : 1;
 }
 
 #define ROW(words, what, handler)                                                                  \

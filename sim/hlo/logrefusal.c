@@ -40,6 +40,8 @@ bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
             !hb_sentence_is(l, k, "shared") && !hb_sentence_is(l, k, "available") &&
             !hb_sentence_is(l, k, "free"))
             memory = -1;
+    if (memory >= 0 && hb_sentence_is(l, memory + 2, "section")) /* the "Out-of-memory" section */
+        return false;
     if (memory >= 0)
         return *l->word[i].span.end != '-' || !is_adjective(l, i, memory);
     return is_resource(l, i + 2) ||
@@ -125,9 +127,9 @@ static bool is_error_number(const struct hb_sentence *l, int i)
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {
-        "score",    "adj",       "reaper", "prevention", "handler",   "handling", "safe",
-        "scenario", "scenarios", "test",   "tests",      "style",     "check",    "checks",
-        "surfaced", "catching",  "catch",  "recovery",   "detection", "avoidance"};
+        "score",    "adj",       "reaper",   "prevention", "handler",  "handling",  "safe",
+        "scenario", "scenarios", "test",     "tests",      "style",    "check",     "checks",
+        "surfaced", "prone",     "catching", "catch",      "recovery", "detection", "avoidance"};
     if (is_error_number(l, i))
         return true;
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
@@ -244,6 +246,18 @@ static bool is_denied(const struct hb_sentence *l, int i)
         if (hb_sentence_is(l, k, "no") || hb_sentence_is(l, k, "without"))
             return !l->word[k].keys;
     return false;
+}
+
+/* "VRAM usage has gone above the card's capacity" */
+static bool is_above(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"gone", "goes", "went", "going"};
+    enum { FAR = 4, WIDE = 12 };
+    bool goes = false;
+    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
+        goes = goes || hb_sentence_is(l, i - 1, verbs[k]);
+    return hb_sentence_is(l, i, "above") && goes && hb_sentence_behind(l, i, WIDE, MEMORY) >= 0 &&
+           hb_sentence_ahead(l, i, FAR, TOTALS | LIMITS) >= 0;
 }
 
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
@@ -399,9 +413,10 @@ static bool is_error_of_memory(const struct hb_sentence *l, int i)
                  *l->word[i].span.end == ' ';
     int noun = hb_sentence_is(l, i + 1, "capacity") ? i + 2 : i + 1;
     bool met = l->bits[i] & MEMORY &&
-               (hb_sentence_is(l, noun, "issues") || hb_sentence_is(l, noun, "problems")) &&
+               (hb_sentence_is(l, noun, "issues") || hb_sentence_is(l, noun, "problems") ||
+                hb_sentence_is(l, noun, "errors")) &&
                (hb_sentence_is(l, i - 1, "into") || hb_sentence_is(l, i - 2, "into") ||
-                hb_sentence_is(l, i - 1, "get"));
+                hb_sentence_is(l, i - 1, "get") || hb_sentence_is(l, i - 1, "getting"));
     return met || (error && (i == 0 || l->bits[i - 1] & DEVICE));
 }
 
@@ -414,211 +429,7 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) ||
            is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
            is_more_shared(l, i) || is_full(l, i) || is_used_up(l, i) || is_too_much_for(l, i) ||
-           is_chip_error(l, i);
-}
-
-/* "Add OOM howto", "[BUG] Catch ...", "Only relaunch pods that are OOMKilled": the title of a
- * change, which begins with what was done. That something was fixed had happened. */
-static bool is_change(const struct hb_sentence *l)
-{
-    static const char *const verbs[] = {
-        "add",       "log",     "document", "handle", "support",   "allow",     "catch",
-        "detect",    "report",  "improve",  "retry",  "ignore",    "relaunch",  "implement",
-        "enable",    "disable", "update",   "use",    "interpret", "propagate", "expose",
-        "surface",   "inform",  "print",    "change", "remove",    "rename",    "refactor",
-        "introduce", "make",    "raise",    "bump",   "adds",      "throttle",  "tune",
-        "include",   "clarify", "mention",  "recover"};
-    static const char *const kinds[] = {"docs", "feat", "fix", "chore", "refactor", "test", "perf"};
-    struct hb_span tags = l->span; /* "# [BUG] [core] ", "docs: " */
-    hb_span_skip(&tags, "# ");
-    while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))
-        hb_span_skip(&tags, " :");
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (hb_span_starts(tags, kinds[k]) && hb_span_find(&tags, ":"))
-            break;
-    int first = 0;
-    while (first < l->count &&
-           (l->word[first].kind != HB_WORD_TEXT || l->word[first].span.at < tags.at))
-        first++;
-    if (hb_sentence_is(l, first, "only"))
-        first++;
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        if (hb_sentence_is(l, first, verbs[k]) && !l->word[first].keys)
-            return true;
-    return (hb_sentence_is(l, first, "more") && hb_sentence_is(l, first + 1, "hints")) ||
-           (hb_sentence_is(l, first, "set") && hb_sentence_has_pair(l, "to", "oom"));
-}
-
-/* "how to solve this": it happened. */
-static bool solves(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"solve", "resolve", "fix", "handle", "deal", "debug"};
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        if (hb_sentence_is(l, i, verbs[k]))
-            return true;
-    return false;
-}
-
-/* A word of advice, not the name "HiRes fix" of what draws in two steps, nor the "Fix" that a title
- * begins with: what was mended had happened, nor "if I run it", which tells what happens. i is
- * the refusal. */
-static bool advises(const struct hb_sentence *l, int k, int i)
-{
-    int before = k > 0 && l->word[k - 1].kind == HB_WORD_END ? k - 2 : k - 1;
-    bool title = k == 0 && strncmp(l->word[k].text, "fix", 3) == 0 && !l->word[k].keys &&
-                 !hb_sentence_has_word(l, "possible") && !hb_sentence_has_word(l, "potential");
-    bool told = hb_sentence_is(l, k, "if") &&
-                (hb_sentence_is(l, k + 1, "i") || hb_sentence_is(l, k + 1, "we") ||
-                 hb_sentence_is(l, k - 1, "wondering") || hb_sentence_is(l, k - 1, "wonder"));
-    bool asked = hb_sentence_is(l, k - 1, "to") && hb_sentence_is(l, k - 2, "how") && solves(l, k);
-    for (int n = k + 1; n < i && hb_sentence_is(l, k, "if"); n++)
-        told = told || hb_sentence_is(l, n, "then"); /* "if there is none then your RAM was full" */
-    return l->bits[k] & ADVISES && !title && !hb_sentence_is(l, k, "reduced") && !told && !asked &&
-           !hb_sentence_is(l, before, "hires") && !hb_sentence_is(l, before, "res");
-}
-
-/* "a fault instead of an OutOfMemoryError", "rather than a plain CUDA OOM": it was not. */
-static bool is_other(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 8 };
-    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--) {
-        if (l->word[k].kind == HB_WORD_PAUSE && *l->word[k].span.at == ',')
-            return false;
-        if ((hb_sentence_is(l, k, "of") && hb_sentence_is(l, k - 1, "instead")) ||
-            (hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "rather")))
-            return true;
-    }
-    return false;
-}
-
-/* "a CUDA OOM must not take the server down", "the pod should be killed",
- * "it should be shown when out of memory": what would be if. */
-static bool is_supposed(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 3 };
-    static const char *const modals[] = {"must", "should", "would", "shall"};
-    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT &&
-                        !hb_sentence_is(l, k, "it"); /* something else than the refusal */
-         k++)
-        for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
-            if (hb_sentence_is(l, k, modals[m]))
-                return true;
-    for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
-        if (hb_sentence_is(l, i - 1, modals[m]) ||
-            (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m])))
-            return true;
-    int when = i - 1;
-    while (when >= 0 && l->word[when].kind != HB_WORD_END && !hb_sentence_is(l, when, "when")) {
-        if (hb_sentence_is(l, when, "we") && hb_sentence_is(l, when + 1, "should"))
-            return true;
-        when--;
-    }
-    return hb_sentence_is(l, when, "when") && hb_sentence_is(l, when - 3, "should") &&
-           hb_sentence_is(l, when - 2, "be");
-}
-
-/* "Look for OOM-kill events", "always check your system logs for ..." */
-static bool is_looked_for(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"look", "check", "checks", "watch", "monitor"};
-    enum { FAR = 6 };
-    int k = hb_sentence_behind(l, i, FAR, LEADS);
-    while (k >= 0 && !hb_sentence_is(l, k, "for"))
-        k = hb_sentence_behind(l, k, FAR, LEADS);
-    for (int n = k - 1; n >= 0 && n >= k - FAR && l->word[n].kind == HB_WORD_TEXT; n--)
-        for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
-            if (hb_sentence_is(l, n, verbs[v]))
-                return true;
-    return false;
-}
-
-/* "may have been killed", "there may not be enough", "it may load but ...": it did. */
-static bool has_happened(const struct hb_sentence *l, int may, int i)
-{
-    for (int k = may + 1; k < i; k++)
-        if (hb_sentence_is(l, k, "but") || hb_sentence_is(l, k, "not") ||
-            (k == may + 1 && hb_sentence_is(l, k, "have")))
-            return true;
-    return false;
-}
-
-/* "1. Out of Memory (OOM):", over a list of what helps */
-static bool is_heading(const struct hb_sentence *l)
-{
-    struct hb_span s = l->span;
-    while (s.end > s.at && (s.end[-1] == ' ' || s.end[-1] == '*'))
-        s.end--;
-    hb_span_skip(&s, " #*-");
-    bool listed = s.at > l->span.at || (s.at + 1 < s.end && s.at[1] == '.');
-    return listed && s.end > s.at && s.end[-1] == ':' && l->count <= 8;
-}
-
-/* "to catch the OOM exception": what is done about some */
-static bool is_handled(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"catch", "detect", "survive", "recover", "tolerate"};
-    enum { FAR = 4 };
-    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
-        for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
-            if (hb_sentence_is(l, k, verbs[v]) && hb_sentence_is(l, k - 1, "to"))
-                return true;
-    return false;
-}
-
-/* "When a cgroup's OOM kill fires, it picks the largest": of any such, at the beginning */
-static bool is_general(const struct hb_sentence *l, int i)
-{
-    int first = i;
-    while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
-        first--;
-    return hb_sentence_is(l, first, "when") &&
-           (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
-}
-
-/* "Will it run out of memory while ...?": the sentence begins with its verb */
-static bool is_question(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"will", "would", "does", "do", "can", "could", "should"};
-    int first = i;
-    while (first > 0 && l->word[first - 1].kind != HB_WORD_END)
-        first--;
-    if (hb_sentence_is(l, first, "have") && hb_sentence_is(l, first + 1, "you") &&
-        hb_sentence_is(l, first + 2, "ever"))
-        return true;
-    for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
-        if (hb_sentence_is(l, first, verbs[v]))
-            return hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
-                   hb_sentence_is(l, first + 1, "we");
-    return false;
-}
-
-bool hb_refusal_is_advice(const struct hb_sentence *l, int i)
-{
-    static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
-    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
-        is_heading(l) || is_handled(l, i) || is_general(l, i) || is_question(l, i))
-        return true;
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
-        if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
-            return false;
-        if (advises(l, k, i))
-            return true;
-    }
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
-        bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
-                   (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
-        for (size_t c = 0; can && c < sizeof coming / sizeof *coming; c++)
-            if (hb_sentence_is(l, k + 1, coming[c]))
-                return true;
-        if (hb_sentence_is(l, k, "may") && !has_happened(l, k, i))
-            return true;
-        if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
-            (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
-            (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
-            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")))
-            return true;
-    }
-    return false;
+           is_chip_error(l, i) || is_above(l, i);
 }
 
 /* Whether the sentence around a word speaks of a device. */

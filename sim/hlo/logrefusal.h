@@ -16,8 +16,6 @@ bool hb_refusal_is_none_left(const struct hb_sentence *l, int i);
 bool hb_refusal_is_more_than(const struct hb_sentence *l, int i);
 /* "uses too much shared data", of a kernel */
 bool hb_refusal_is_too_much(const struct hb_sentence *l);
-/* Whether the text tells what to do, or what might be, and not what was. */
-bool hb_refusal_is_advice(const struct hb_sentence *l, int i);
 /* "signal 9", "SIGKILL", "exit code 137", "OOMKilled": whoever ended the process, it was the
  * memory that a host or a container gives in all but few cases. */
 bool hb_refusal_is_kill(const struct hb_sentence *l, int i);

@@ -1,0 +1,10 @@
+/* Whether a sentence that has the words of a refusal, at its word i, tells what to do, or what
+ * might be, and not what was. */
+#ifndef HB_SIM_HLO_LOGSUPPOSED_H
+#define HB_SIM_HLO_LOGSUPPOSED_H
+
+#include "sim/hlo/logsentence.h"
+
+bool hb_supposed_is(const struct hb_sentence *l, int i);
+
+#endif
