@@ -49,6 +49,8 @@ SAME = (r"(?P<a>[\w.>\[\]-]+) [<>]=? (?P<b>[\w.>\[\]-]+)\s+\?\s+(?:(?P=a) : (?P=
 TESTS = ["golden_" + t for t in "advise events heap plan simulate steps sweep".split()]
 TESTS += ["cli/" + t for t in """accuracy advise bad calibration certificate compare
     dispatch hlo json orders outputs plan simulate sweep terminal torch verdicts""".split()]
+# Of what a property test draws, a part as a test of its own: quick enough for most mutants.
+FEW, FEW_CASES = " few", "4%"
 # Of wall time, after which a test waits for ever, and how much more for a second of processor time.
 WAIT_S, SLOWEST = 30, 12
 LONGEST = 1000  # lines of a file
@@ -190,7 +192,8 @@ class House:
         places = ['-DHB_VERSION="%s"' % version.group(1), '-DHB_SOURCE_DIR="%s"' % self.tree, '-DHB_DATADIR="/none"']
         archive = os.path.getmtime(os.path.join(self.tree, "build/fast/libhbmsim.a"))
         headers = max(os.path.getmtime(h) for h in glob.glob(os.path.join(self.tree, "tests/*/*.h")))
-        for source in ["cli/main.c"] + ["tests/%s.c" % t for t in tests if t.startswith(("unit/", "prop/"))]:
+        programs = {whole(t) for t in tests if t.startswith(("unit/", "prop/"))}
+        for source in ["cli/main.c"] + ["tests/%s.c" % t for t in sorted(programs)]:
             name = "hbmsim" if source == "cli/main.c" else source[:-2]
             out = os.path.join(self.tree, "build/fast", name)
             if newer(out, archive, headers, os.path.getmtime(os.path.join(self.tree, source))):
@@ -279,7 +282,7 @@ class House:
             json.dump({"reach": self.reach, "listed": {k: sorted(v) for k, v in self.listed.items()}}, f)
 
     def stamp(self, test):
-        places = glob.glob(os.path.join(self.tree, "tests", test + ".*")) or \
+        places = glob.glob(os.path.join(self.tree, "tests", whole(test) + ".*")) or \
             [os.path.join(self.tree, "tests/golden", f) for f in ("golden.sh", "commands", "certificate.sh", "steps.list")]
         return max(os.path.getmtime(p) for p in places)
 
@@ -333,7 +336,9 @@ class House:
                    HBMSIM=os.path.join(self.tree, "build/fast/hbmsim"), HB_LIMIT_S="3600", HB_MUTANT=self.which, HB_FIRST="1")
         if library:
             env["LD_LIBRARY_PATH"] = library
-        program = os.path.join(self.tree, "build/fast/tests", test)
+        if whole(test) != test:
+            env["HB_CASES"] = FEW_CASES
+        program = os.path.join(self.tree, "build/fast/tests", whole(test))
         words = [program] if os.path.exists(program) else ["sh", "tests/one.sh", "tests/" + test]
         # Into a file: what a test left behind may hold a pipe open.
         with tempfile.TemporaryFile("w+", errors="replace") as said:
@@ -359,6 +364,10 @@ class House:
 def processor_s():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def whole(test):
+    return test[:-len(FEW)] if test.endswith(FEW) else test
 
 
 def newer(path, *times):
@@ -399,7 +408,8 @@ def main():
         chosen = [e for e in every if "%s:%d" % (e[0], line_of(e)) in o.at]
     print("%d mutants of %d files, %d of them tried" % (len(every), len(sources(o.files)), len(chosen)), flush=True)
     units = sorted(t[len(ROOT + "/tests/"):-2] for k in ("unit", "prop") for t in glob.glob(ROOT + "/tests/%s/test_*.c" % k))
-    tests = [t for t in sorted(units, reverse=True) + TESTS
+    few = [t + FEW for t in units if t.startswith("prop/")]
+    tests = [t for t in sorted(units, reverse=True) + few + TESTS
              if not o.tests or any(fnmatch.fnmatch(t, p) for p in o.tests)]
     house = House(o.tree)
     house.prepare(tests, sources([f + "/*.c" for f in FOLDERS]), o.most)

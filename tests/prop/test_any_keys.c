@@ -363,7 +363,7 @@ static void test_bounds_hold(void **state)
     (void)state;
     const char *own = getenv("HB_SEED"), *first = getenv("HB_FIRST");
     uint64_t seed = prop_seed(first ? strtoull(first, NULL, 10) : 1);
-    int wanted = own ? 1 : getenv("HB_LONG") ? LONG_CONFIGS : CONFIGS;
+    int wanted = own ? (int)prop_cases(1) : prop_cases_or(CONFIGS, LONG_CONFIGS);
     struct tally tally = {0};
     for (int i = 0; i < wanted; i++) {
         struct hb_arena *arena = hb_arena_new();

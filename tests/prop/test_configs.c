@@ -86,9 +86,9 @@ static uint64_t asked_number(const char *name, uint64_t otherwise)
 static uint64_t case_count(void)
 {
 #ifdef __SANITIZE_ADDRESS__
-    return asked_number("HB_LAWS", 200);
+    return asked_number("HB_LAWS", prop_cases(200));
 #else
-    return asked_number("HB_LAWS", 2000);
+    return asked_number("HB_LAWS", prop_cases(2000));
 #endif
 }
 

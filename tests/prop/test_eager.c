@@ -87,7 +87,7 @@ static void test_laws(void **state)
     (void)state;
     struct hb_arena *arena = hb_arena_new();
     struct hb_rng rng = hb_rng_seed(prop_seed(11));
-    for (int i = 0; i < TRIES; i++) {
+    for (uint64_t i = 0; i < prop_cases(TRIES); i++) {
         struct hb_arena_mark mark = hb_arena_mark(arena);
         struct hb_diag diag;
         struct hb_spec spec;

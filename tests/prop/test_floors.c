@@ -306,18 +306,18 @@ static void test_floors_hold(void **state)
     struct hb_arena *arena = hb_arena_new();
     struct hb_rng rng = hb_rng_seed(prop_seed(17));
     struct tally tally = {0};
-    int wanted = getenv("HB_LONG") ? 50000 : 6000;
+    int wanted = prop_cases_or(6000, 50000);
     try_specs(arena, &rng, wanted, &tally);
     print_message("# %d configurations, %d specs with a pipeline; the closest floor is at %.2f %% "
                   "of the time, %.2f %% of the bytes\n",
                   tally.compared, tally.pipelines, 100 * tally.closest, 100 * tally.fullest);
     for (int i = 0; i < KIND_COUNT; i++) {
         print_message("# %s: %d specs\n", kind_names[i], tally.by_kind[i]);
-        assert_true(tally.by_kind[i] > 0);
+        assert_true(tally.by_kind[i] > 0 || wanted < 1000);
     }
     for (int i = 0; i < DEVICE_COUNT; i++)
-        assert_true(tally.by_device[i] > 0);
-    assert_true(tally.compared >= wanted && tally.waits > 0);
+        assert_true(tally.by_device[i] > 0 || wanted < 1000);
+    assert_true(tally.compared >= wanted && (tally.waits > 0 || wanted < 1000));
     hb_arena_free(arena);
 }
 

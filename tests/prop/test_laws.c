@@ -205,7 +205,7 @@ static void shrink(law_fn *law, uint64_t *seed, struct random_shape *shape)
 static uint64_t case_count(void)
 {
     const char *asked = getenv("HB_LAWS");
-    return asked && *asked ? strtoull(asked, NULL, 10) : 2000;
+    return asked && *asked ? strtoull(asked, NULL, 10) : prop_cases(2000);
 }
 
 static void hold(law_fn *law)

@@ -406,7 +406,7 @@ static void test_equals_brute_force(void **state)
     struct unit u;
     struct counts counts = {0};
     struct hb_rng rng = hb_rng_seed(prop_seed(2026));
-    int wanted = getenv("HB_LONG") ? 2000 : 40;
+    int wanted = prop_cases_or(40, 2000);
     unit_start(&u);
     for (int tries = 0; counts.agreed < wanted && tries < 10 * wanted; tries++) {
         struct hb_arena_mark mark = hb_arena_mark(u.env.arena);
@@ -418,9 +418,9 @@ static void test_equals_brute_force(void **state)
                   counts.agreed, counts.infeasible, counts.cut, counts.configurations);
     print_message("# %d plans are better for what lies around them; none of %d neighbours is\n",
                   counts.better, counts.turned);
-    assert_true(counts.better > 0);
+    assert_true(counts.better > 0 || wanted < 40);
     assert_int_equal(counts.agreed, wanted);
-    assert_true(counts.nested > 0);
+    assert_true(counts.nested > 0 || wanted < 40);
     unit_end(&u);
 }
 

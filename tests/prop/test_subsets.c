@@ -94,7 +94,7 @@ static void test_nothing_is_below_the_gap(void **state)
     (void)state;
     struct unit u;
     struct hb_rng rng = hb_rng_seed(prop_seed(417));
-    int wanted = getenv("HB_LONG") ? LONG_SPACES : SPACES, tried = 0, reached = 0;
+    int wanted = prop_cases_or(SPACES, LONG_SPACES), tried = 0, reached = 0;
     double worst = 0, gap = 0;
     unit_start(&u);
     for (int i = 0; i < wanted; i++) {

@@ -66,7 +66,7 @@ static void run_and_compare(struct hb_arena *arena, const struct hb_spec *spec, 
 static void no_run_is_below_its_floor(void **state)
 {
     (void)state;
-    int wanted = getenv("HB_LONG") ? LONG_CONFIGURATIONS : CONFIGURATIONS, compared = 0;
+    int wanted = prop_cases_or(CONFIGURATIONS, LONG_CONFIGURATIONS), compared = 0;
     struct hb_rng rng = hb_rng_seed(prop_seed(20261122));
     struct hb_arena *arena = hb_arena_new();
     double *part[2] = {calloc((size_t)wanted, sizeof(double)),
@@ -93,17 +93,17 @@ static void no_run_is_below_its_floor(void **state)
         }
         hb_arena_rewind(arena, mark);
     }
-    assert_true(sums.lower * 100 <= sums.count);
+    assert_true(wanted < 100 || sums.lower * 100 <= sums.count);
     for (int k = 0; k < 2; k++) {
-        assert_true(count[k] > wanted / 10);
+        assert_true(wanted < 1000 || count[k] > wanted / 10);
         qsort(part[k], (size_t)count[k], sizeof(double), compare_real);
         print_message("floors of %d peaks of %s bytes: least %.3f, 5 %% below %.3f, median %.3f\n",
                       count[k], k ? "reserved" : "allocated", part[k][0], part[k][count[k] / 20],
                       part[k][count[k] / 2]);
         /* The segments of small programs hold far more than what is asked for, most of all where
          * parameters and states are on the host. */
-        assert_true(part[k][count[k] / 20] > (k ? 0.3 : 0.95));
-        assert_true(part[k][count[k] / 2] > (k ? 0.7 : 0.99));
+        assert_true(wanted < 1000 || part[k][count[k] / 20] > (k ? 0.3 : 0.95));
+        assert_true(wanted < 1000 || part[k][count[k] / 2] > (k ? 0.7 : 0.99));
         free(part[k]);
     }
     hb_arena_free(arena);
@@ -155,7 +155,7 @@ static void ranks_added_up_are_those_that_run(void **state)
         hb_arena_rewind(arena, mark);
     }
     print_message("%d ranks, %d added up to less\n", sums.count, sums.lower);
-    assert_true(sums.lower * 100 <= sums.count);
+    assert_true(wanted < 100 || sums.lower * 100 <= sums.count);
     hb_arena_free(arena);
 }
 
