@@ -306,7 +306,7 @@ static bool same_kind(const struct find *f, uint32_t x, uint32_t y)
     const struct hb_op *a = &f->p->ops[x], *b = &f->p->ops[y];
     if (in_own_loop(f, x) || in_own_loop(f, y))
         return in_own_loop(f, x) && in_own_loop(f, y);
-    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase;
+    return a->kind == b->kind;
 }
 
 static bool has_kind(const struct find *f, uint32_t first, uint32_t end, uint32_t like)
