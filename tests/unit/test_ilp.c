@@ -19,6 +19,7 @@ struct sample {
     struct hb_menu *menus;
     struct hb_segment segment;
     struct hb_ilp_ask ask;
+    uint32_t policies; /* of each block; 0: POLICIES */
 };
 
 /* Random policies for its spec. */
@@ -30,11 +31,12 @@ static bool finish_sample(struct sample *s, struct hb_rng *rng)
     assert_true(hb_device_load(s->arena, &diag, HB_SOURCE_DIR, s->spec.hardware.device,
                                (struct hb_loc){0}, &s->device));
     s->menus = hb_arena_alloc(s->arena, (size_t)s->spec.model.block_count, sizeof *s->menus);
+    uint32_t policies = s->policies ? s->policies : POLICIES;
     for (int i = 0; i < s->spec.model.block_count; i++) {
-        struct hb_remat *r = hb_arena_alloc(s->arena, POLICIES, sizeof *r);
-        for (int k = 0; k < POLICIES; k++)
+        struct hb_remat *r = hb_arena_alloc(s->arena, policies, sizeof *r);
+        for (uint32_t k = 0; k < policies; k++)
             r[k] = zoo_remat(rng);
-        s->menus[i] = (struct hb_menu){r, POLICIES};
+        s->menus[i] = (struct hb_menu){r, policies};
     }
     struct hb_segment_ask ask = {.spec = &s->spec, .menus = s->menus, .device = &s->device};
     return hb_segment_build(s->arena, &ask, &s->segment, &why);
@@ -138,7 +140,7 @@ static void test_agrees(void **state)
                   compared, cbc ? " and with CBC" : " (CBC is not installed: not compared with it)",
                   infeasible, proven);
     assert_true(compared >= PROGRAMS / 2);
-    assert_true(proven >= (compared + infeasible) * 3 / 4);
+    assert_true(proven >= (compared + infeasible) * 8 / 10);
 }
 
 /* With a budget of no more than a choice takes, that choice stays: rows of memory that are too
@@ -174,6 +176,7 @@ static int check_tight(struct sample *s, int *out_close)
     return (int)count;
 }
 
+/* Of one policy each there is one configuration: every second one. */
 static void test_keeps_what_just_fits(void **state)
 {
     (void)state;
@@ -181,7 +184,7 @@ static void test_keeps_what_just_fits(void **state)
     struct hb_rng rng = hb_rng_seed(53);
     int compared = 0, close = 0;
     for (int tries = 0; tries < SPECS; tries++) {
-        struct sample s = {.arena = hb_arena_new()};
+        struct sample s = {.arena = hb_arena_new(), .policies = tries % 2 ? 1 : POLICIES};
         if (draw_sample(&s, &rng)) {
             draw_limits(&s, &rng);
             compared += check_tight(&s, &close);
@@ -216,7 +219,7 @@ static void test_proves_no_more(void **state)
         hb_arena_free(s.arena);
     }
     print_message("# %d of %d proven\n", proven, optimal);
-    assert_true(optimal > SPECS / 2 && proven > optimal * 3 / 4);
+    assert_true(optimal > SPECS / 2 && proven > optimal * 9 / 10);
 }
 
 /* Malformed input to GLPK must not end the process: the hook gives a LIMIT. Budgets at the ends of

@@ -1,7 +1,10 @@
 /* solver/sweep: what the words of a range mean, which are refused, and the order of cells. */
 #include "tests/unit/unit.h"
 
+#include "base/node.h"
 #include "base/str.h"
+#include "models/schema.h"
+#include "sim/ir/program.h"
 #include "solver/sweep.h"
 
 static bool read_axis(struct unit *u, const char *text, struct hb_sweep_axis *out)
@@ -121,6 +124,88 @@ static void cells_are_counted_and_found(void **state)
     unit_end(&u);
 }
 
+/* The cell that a step is, in a grid of up to two axes; -1: none. */
+static int64_t own_cell(const char *x, const char *y, const char *set)
+{
+    struct unit u;
+    const char *sets[] = {set};
+    struct hb_sweep s = {.axis_count = y ? 2 : 1};
+    unit_start(&u);
+    struct hb_schema_source source = {.arena = u.env.arena,
+                                      .diag = u.env.diag,
+                                      .path = HB_SOURCE_DIR "/examples/quickstart/model.yaml",
+                                      .data_dir = HB_SOURCE_DIR,
+                                      .sets = sets,
+                                      .set_count = set ? 1 : 0};
+    assert_true(read_axis(&u, x, &s.axes[0]) && (!y || read_axis(&u, y, &s.axes[1])));
+    assert_true(hb_sweep_count(&u.diag, &s) && hb_sweep_load(&source, &s));
+    uint32_t cell = hb_sweep_own(u.env.arena, &s, HB_SOURCE_DIR);
+    unit_end(&u);
+    return cell == HB_NONE ? -1 : (int64_t)cell;
+}
+
+/* Axes of one value, of as many as fit into what is grown by doubling, and of one more. */
+static void the_own_cell_is_found(void **state)
+{
+    (void)state;
+    static const char many[] = "batch.global=32..512+32";
+    assert_int_equal(own_cell("batch.global=32", NULL, NULL), 0);
+    assert_int_equal(own_cell("batch.global=64", NULL, NULL), -1);
+    assert_int_equal(own_cell(many, NULL, NULL), 0);
+    assert_int_equal(own_cell(many, NULL, "batch.global=512"), 15);
+    assert_int_equal(own_cell(many, NULL, "batch.global=8"), -1);
+    assert_int_equal(own_cell(many, "loss.chunks=1,2,4", "batch.global=256"), 7);
+    assert_int_equal(own_cell(many, "loss.chunks=2,4,1", "batch.global=256"), 2 * 16 + 7);
+    assert_int_equal(own_cell("loss.chunks=2,4,1", many, "batch.global=96"), 2 + 3 * 2);
+    assert_int_equal(own_cell("loss.chunks=2,4", many, NULL), -1);
+    assert_int_equal(own_cell(many, "loss.chunks=2,4", NULL), -1);
+    /* Two presets that are the same model on this device would be one; these are not. */
+    assert_int_equal(own_cell("model.preset=llama3-70b,llama3-8b", "loss.chunks=1,2", NULL), 1);
+    assert_int_equal(own_cell("model.preset=llama3-70b,llama3-8b", "loss.chunks=2,1", NULL), 3);
+    assert_int_equal(own_cell("loss.chunks=2,1", "model.preset=llama3-70b,llama3-8b", NULL), 3);
+    assert_int_equal(own_cell("model.preset=llama3-70b,gemma2-9b", NULL, NULL), -1);
+}
+
+static void what_asks_another_question(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_sweep s = {.axis_count = 1};
+    unit_start(&u);
+    assert_true(read_axis(&u, "batch.seq=1,2", &s.axes[0]));
+    assert_false(hb_sweep_has_ways(&s));
+    assert_true(read_axis(&u, "hardware.device=a,b", &s.axes[0]));
+    assert_false(hb_sweep_has_ways(&s));
+    s.axis_count = 2;
+    assert_true(read_axis(&u, "model.d_model=1,2", &s.axes[1]));
+    assert_false(hb_sweep_has_ways(&s));
+    assert_true(read_axis(&u, "batch.global=1,2", &s.axes[1]));
+    assert_true(hb_sweep_has_ways(&s));
+    s.axes[0] = s.axes[1];
+    s.axis_count = 1;
+    assert_true(hb_sweep_has_ways(&s));
+    unit_end(&u);
+}
+
+/* As many values as an axis may have, and cells as a grid may have; then one more. */
+static void limits_of_a_grid(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_sweep s = {.axis_count = 2};
+    unit_start(&u);
+    assert_true(read_axis(&u, "a=1..10000+1", &s.axes[0]));
+    assert_int_equal(s.axes[0].count, 10000);
+    assert_string_equal(values_of(&u, "b=1..10001+1"), "refused");
+    assert_true(read_axis(&u, "b=1..100+1", &s.axes[1]));
+    assert_true(hb_sweep_count(&u.diag, &s));
+    assert_int_equal(s.cell_count, HB_SWEEP_MOST_CELLS);
+    assert_true(read_axis(&u, "b=1..101+1", &s.axes[1]));
+    assert_false(hb_sweep_count(&u.diag, &s));
+    assert_int_equal(u.diag.errors, 2);
+    unit_end(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +213,9 @@ int main(void)
         cmocka_unit_test(ranges_stop_at_the_top),
         cmocka_unit_test(what_is_no_range_is_refused),
         cmocka_unit_test(cells_are_counted_and_found),
+        cmocka_unit_test(the_own_cell_is_found),
+        cmocka_unit_test(what_asks_another_question),
+        cmocka_unit_test(limits_of_a_grid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
