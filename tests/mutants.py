@@ -46,7 +46,7 @@ SWAPS = [
 SAME = (r"(?P<a>[\w.>\[\]-]+) [<>]=? (?P<b>[\w.>\[\]-]+)\s+\?\s+(?:(?P=a) : (?P=b)|(?P=b) : (?P=a))(?![\w.>\[(-])|"
         r"if \((?P<c>[\w.>\[\]-]+) != (?P<d>[\w.>\[\]-]+)\)\s+return (?P=c) [<>] (?P=d)")
 # Beside all unit tests; what a script or a property costs is measured.
-TESTS = ["golden_" + t for t in "advise events heap plan simulate steps sweep".split()]
+TESTS = ["golden_" + t for t in "advise events heap plan searches simulate steps sweep".split()]
 TESTS += ["cli/" + t for t in """accuracy advise bad calibration certificate compare
     dispatch hlo json orders outputs plan simulate sweep terminal torch verdicts""".split()]
 # Of what a property test draws, a part as a test of its own: quick enough for most mutants.
@@ -156,7 +156,7 @@ class House:
         self.tree = tree
         self.objects = os.path.join(tree, "mutant")
         self.reach_file = os.path.join(self.objects, "reach.json")
-        self.which, self.kills = "", collections.Counter({(f, "golden_steps"): 3 for f in FOLDERS})
+        self.which, self.kills = "", collections.Counter({(f, "golden_steps"): 3 for f in FOLDERS} | {("solver", "golden_searches"): 3})
         self.compiler = shlex.split(os.environ.get("CC", "cc"))
 
     def sh(self, *words, **more):
