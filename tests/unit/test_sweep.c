@@ -1,10 +1,12 @@
 /* solver/sweep: what the words of a range mean, which are refused, and the order of cells. */
 #include "tests/unit/unit.h"
 
+#include "base/file.h"
 #include "base/node.h"
 #include "base/str.h"
 #include "models/schema.h"
 #include "sim/ir/program.h"
+#include "solver/journal.h"
 #include "solver/sweep.h"
 
 static bool read_axis(struct unit *u, const char *text, struct hb_sweep_axis *out)
@@ -187,6 +189,119 @@ static void what_asks_another_question(void **state)
     unit_end(&u);
 }
 
+struct grid {
+    struct unit u;
+    struct hb_sweep sweep;
+    struct hb_sweep_ask ask;
+    int heard;
+};
+
+static void open_grid(struct grid *g, const char *x, const char *y, const char *path)
+{
+    unit_start(&g->u);
+    g->u.env.data_dir = HB_SOURCE_DIR;
+    g->heard = 0;
+    g->sweep = (struct hb_sweep){.axis_count = y ? 2 : 1};
+    struct hb_schema_source source = {
+        .arena = g->u.env.arena, .diag = g->u.env.diag, .path = path, .data_dir = HB_SOURCE_DIR};
+    assert_true(read_axis(&g->u, x, &g->sweep.axes[0]));
+    assert_true(!y || read_axis(&g->u, y, &g->sweep.axes[1]));
+    assert_true(hb_sweep_count(&g->u.diag, &g->sweep) && hb_sweep_load(&source, &g->sweep));
+    g->ask = (struct hb_sweep_ask){
+        .env = &g->u.env, .sweep = &g->sweep, .jobs = 1, .shard = 1, .shards = 1};
+}
+
+static void hear(void *context, const char *line, size_t len)
+{
+    struct grid *g = context;
+    assert_true(line[0] == '{' && line[len - 1] == '\n' && strlen(line) == len);
+    g->heard++;
+}
+
+static const char quickstart[] = HB_SOURCE_DIR "/examples/quickstart/model.yaml";
+
+/* Each cell once, by one process or by more of them than there are cells; what cannot be has its
+ * reason. */
+static void cells_are_heard_once(void **state)
+{
+    (void)state;
+    struct grid g;
+    struct hb_sweep_cell *one, *many;
+    open_grid(&g, "hardware.device=h100,none-such,b200", "batch.global=8,9", quickstart);
+    g.ask.tell = hear;
+    g.ask.context = &g;
+    assert_true(hb_sweep_run(&g.ask, &one));
+    assert_int_equal(g.heard, 6);
+    g.ask.jobs = 7;
+    assert_true(hb_sweep_run(&g.ask, &many));
+    assert_int_equal(g.heard, 12);
+    for (int i = 0; i < 6; i++) {
+        assert_true(one[i].done && many[i].done);
+        assert_int_equal(!one[i].error, i == 0 || i == 2);
+        assert_true(one[i].error ? strcmp(one[i].error, many[i].error) == 0
+                                 : one[i].peak_bytes == many[i].peak_bytes &&
+                                       one[i].step_ns == many[i].step_ns);
+    }
+    assert_non_null(strstr(one[1].error, "none-such"));
+    assert_non_null(strstr(one[3].error, "batch.global"));
+    unit_end(&g.u);
+}
+
+/* With a right checksum, and yet no cell of this grid. */
+static void lines_that_are_no_cells(void **state)
+{
+    (void)state;
+    static const char rest[] = "\"low_bytes\":1,\"high_bytes\":1,\"budget_bytes\":1,"
+                               "\"step_ns\":1,\"tokens_per_second\":1}\n";
+    static const char *const bad[] = {"{\"cell\":2,\"error\":\"no\"}\n",
+                                      "{\"cell\":-1,\"error\":\"no\"}\n", "{\"error\":\"no\"}\n",
+                                      "{\"cell\":0,\"fits\":true,"};
+    char file[64], line[400];
+    snprintf(file, sizeof file, "/tmp/hbmsim-sweep-test-%ld", (long)getpid());
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct grid g;
+        struct hb_sweep_cell *cells;
+        open_grid(&g, "batch.global=8,16", NULL, quickstart);
+        g.ask.journal = file;
+        assert_true(hb_sweep_run(&g.ask, &cells));
+        struct hb_text kept;
+        const char *why;
+        assert_true(hb_file_load(g.u.env.arena, file, 100000, &kept, &why));
+        const char *grid = hb_arena_strndup(g.u.env.arena, kept.text,
+                                            (size_t)(strchr(kept.text, '\n') + 1 - kept.text));
+        struct hb_journal *j = hb_journal_open(g.u.env.arena, file, grid);
+        snprintf(line, sizeof line, "%s%s", bad[i], strchr(bad[i], '\n') ? "" : rest);
+        hb_journal_add(j, line, strlen(line));
+        hb_journal_close(j);
+        assert_false(hb_sweep_run(&g.ask, &cells));
+        assert_int_equal(g.u.diag.errors, 1);
+        assert_non_null(strstr(g.u.diag.entries[0].text, "no cell"));
+        assert_int_equal(g.u.diag.entries[0].loc.line, 4);
+        unlink(file);
+        unit_end(&g.u);
+    }
+}
+
+/* The input where it is complete, else the first cell that is; none where none can be. */
+static void a_spec_of_the_grid(void **state)
+{
+    (void)state;
+    struct grid g;
+    struct hb_spec spec;
+    open_grid(&g, "batch.global=9,64", NULL, quickstart);
+    assert_true(hb_sweep_spec(g.u.env.arena, &g.sweep, HB_SOURCE_DIR, &spec));
+    assert_int_equal(spec.batch.global, 32);
+    unit_end(&g.u);
+    open_grid(&g, "model.preset=llama3-8b,gemma2-9b", "batch.global=9,64", quickstart);
+    assert_true(hb_sweep_spec(g.u.env.arena, &g.sweep, HB_SOURCE_DIR, &spec));
+    assert_int_equal(spec.batch.global, 64);
+    assert_string_equal(hb_sweep_name(&g.sweep), "");
+    unit_end(&g.u);
+    open_grid(&g, "model.preset=llama3-8b,gemma2-9b", "batch.global=9,10", quickstart);
+    assert_false(hb_sweep_spec(g.u.env.arena, &g.sweep, HB_SOURCE_DIR, &spec));
+    unit_end(&g.u);
+}
+
 /* As many values as an axis may have, and cells as a grid may have; then one more. */
 static void limits_of_a_grid(void **state)
 {
@@ -216,6 +331,9 @@ int main(void)
         cmocka_unit_test(the_own_cell_is_found),
         cmocka_unit_test(what_asks_another_question),
         cmocka_unit_test(limits_of_a_grid),
+        cmocka_unit_test(cells_are_heard_once),
+        cmocka_unit_test(lines_that_are_no_cells),
+        cmocka_unit_test(a_spec_of_the_grid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
