@@ -43,16 +43,13 @@ struct ilp {
 
 /* --- lines below tables --- */
 
-static struct line line_below(const struct hb_segment *s, const int64_t *table, int64_t most)
+/* Of a block's steps; all of them are always admitted. */
+static struct line line_below(const struct hb_segment *s, const int64_t *table, int64_t high)
 {
-    int64_t low = 1, high = most;
-    while (low < most && !s->admits[low])
+    int64_t low = 1;
+    while (!s->admits[low])
         low++;
-    while (high > low && !s->admits[high])
-        high--;
     struct line l = {0, 0};
-    if (!table)
-        return l;
     if (high > low)
         l.slope = floor((double)(table[high] - table[low]) / (double)(high - low));
     l.base = DBL_MAX;

@@ -97,8 +97,6 @@ static struct stay find_stay(const struct hb_building *w, const struct hb_outlin
     const struct hb_slot *q = &w->o.slots[slot];
     struct stay stay = {{false}, false, 0, 0, false};
     int64_t first = q->first_op, last = (int64_t)q->end_op - 1, start = r->start, end = r->end;
-    if (start > last || end < first)
-        return stay;
     bool whole = start <= first && end >= last;
     if (!q->turns) {
         stay.state[HB_PART_OWN] = whole;

@@ -121,8 +121,8 @@ static void add_path_op(struct bound *b, uint32_t op)
 
 /* --- loops --- */
 
-/* The part of a path's sum that is the same for every number of steps. */
-static int64_t still_sum(const struct bound *b, const struct hb_critical *c, const uint8_t *passes)
+/* No op inside follows the steps: what would is not counted. */
+static int64_t path_sum(const struct bound *b, const struct hb_critical *c, const uint8_t *passes)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < c->op_count; i++)
@@ -137,32 +137,13 @@ struct loop_sums {
     int64_t cycle;
 };
 
-static struct loop_sums sum_still(const struct bound *b, const struct hb_critical *c)
+static struct loop_sums sum_loop(const struct bound *b, const struct hb_critical *c)
 {
     struct loop_sums sums;
     for (int i = 0; i < HB_CRITICAL_TRIPS; i++)
-        sums.trips[i] = still_sum(b, c, c->passes[i]);
-    sums.cycle = still_sum(b, c, c->cycle);
+        sums.trips[i] = path_sum(b, c, c->passes[i]);
+    sums.cycle = path_sum(b, c, c->cycle);
     return sums;
-}
-
-/* The ops whose cost follows the steps; returns how many. */
-static uint32_t list_moving(const struct bound *b, const struct hb_critical *c, uint32_t *list)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < c->op_count; i++)
-        if (b->costs.by_steps[c->first_op + i])
-            list[count++] = i;
-    return count;
-}
-
-static void add_moving(const struct bound *b, const struct hb_critical *c, uint32_t op, int64_t n,
-                       struct loop_sums *sums)
-{
-    int64_t ns = b->costs.by_steps[c->first_op + op][n];
-    for (int i = 0; i < HB_CRITICAL_TRIPS; i++)
-        sums->trips[i] += c->passes[i][op] * ns;
-    sums->cycle += c->cycle[op] * ns;
 }
 
 static int64_t loop_ns(const struct loop_sums *sums, int64_t trips)
@@ -215,15 +196,9 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     hb_critical_find(&ask, &c);
     int64_t first = item ? b->s->least_steps : 1, most = item ? b->s->max_steps : 1;
     int64_t *ns = hb_arena_alloc(b->arena, (size_t)most + 1, sizeof *ns);
-    uint32_t *moving = hb_arena_alloc(b->arena, c.op_count, sizeof *moving);
-    uint32_t moving_count = list_moving(b, &c, moving);
-    struct loop_sums still = sum_still(b, &c);
-    for (int64_t n = first; n <= most; n++) {
-        struct loop_sums sums = still;
-        for (uint32_t i = 0; i < moving_count; i++)
-            add_moving(b, &c, moving[i], n, &sums);
+    struct loop_sums sums = sum_loop(b, &c);
+    for (int64_t n = first; n <= most; n++)
         ns[n] = loop_ns(&sums, trips_at(b, loop, n)) * times_around(b, loop, n);
-    }
     add_loop_ns(b, item, ns);
     hb_arena_rewind(b->arena, mark);
 }
@@ -473,29 +448,18 @@ static void add_busy(struct bound *b)
     }
 }
 
-/* By steps; what it would add is not known for all of them. */
-static const int64_t *change_table(struct bound *b, const int64_t *by_steps, int64_t change_ns)
-{
-    if (!by_steps || change_ns >= 0)
-        return by_steps;
-    int64_t *table = hb_arena_alloc(b->arena, (size_t)b->s->max_steps + 1, sizeof *table);
-    for (int64_t n = b->s->least_steps; n <= b->s->max_steps; n++)
-        table[n] = hb_merged_ns(by_steps[n], change_ns);
-    return table;
-}
-
 /* Ops that a policy can do without take no time, those of the forward pass no more than with what
- * they read made inside. */
+ * they read made inside; of one that follows the steps what that adds is not known. */
 static const bool *drop_optional_ops(struct bound *b, const struct hb_program *merged,
                                      const struct hb_device *device)
 {
     bool *optional = hb_segment_optional_ops(b->arena, b->p);
     const int64_t *change = hb_merged_find(b->arena, b->p, merged, device);
     for (uint32_t i = 0; i < b->p->op_count; i++) {
-        optional[i] = optional[i] || change[i] == HB_MERGED_AWAY;
-        if (!b->costs.by_steps[i] || change[i] < 0)
+        bool follows = b->costs.by_steps[i] != NULL;
+        optional[i] = optional[i] || change[i] == HB_MERGED_AWAY || (follows && change[i] < 0);
+        if (!follows)
             b->costs.usual_ns[i] = hb_merged_ns(b->costs.usual_ns[i], change[i]);
-        b->costs.by_steps[i] = change_table(b, b->costs.by_steps[i], change[i]);
         if (optional[i]) {
             b->costs.usual_ns[i] = 0;
             b->costs.by_steps[i] = NULL;

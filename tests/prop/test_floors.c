@@ -313,11 +313,11 @@ static void test_floors_hold(void **state)
                   tally.compared, tally.pipelines, 100 * tally.closest, 100 * tally.fullest);
     for (int i = 0; i < KIND_COUNT; i++) {
         print_message("# %s: %d specs\n", kind_names[i], tally.by_kind[i]);
-        assert_true(tally.by_kind[i] > 0 || wanted < 1000);
+        assert_true(tally.by_kind[i] > 0 || wanted < 6000);
     }
     for (int i = 0; i < DEVICE_COUNT; i++)
-        assert_true(tally.by_device[i] > 0 || wanted < 1000);
-    assert_true(tally.compared >= wanted && (tally.waits > 0 || wanted < 1000));
+        assert_true(tally.by_device[i] > 0 || wanted < 6000);
+    assert_true(tally.compared >= wanted && (tally.waits > 0 || wanted < 6000));
     hb_arena_free(arena);
 }
 
