@@ -13,6 +13,8 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
+# Whatever fails without its data would pass here.
+"$HBMSIM" devices tpu-v5p >/dev/null || exit 1
 mkdir "$work/to"
 cp "$FAIL" "$work/fail.so" # LD_PRELOAD takes no folder with a blank
 count=0
