@@ -195,7 +195,10 @@ static int compare_names(const void *a, const void *b)
 bool hb_file_regular(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    bool ok = stat(path, &st) == 0;
+    if (!ok && is_of_machine(errno))
+        hb_die("%s cannot be read: %s", path, strerror(errno));
+    return ok && S_ISREG(st.st_mode);
 }
 
 static void close_folder(void *dir)
@@ -210,6 +213,8 @@ const char *const *hb_file_list(struct hb_arena *arena, const char *folder, cons
     uint32_t cap = 0;
     struct hb_owned owned = {0};
     DIR *dir = opendir(folder);
+    if (!dir && is_of_machine(errno))
+        hb_die("%s cannot be read: %s", folder, strerror(errno));
     if (dir)
         hb_own(&owned, close_folder, dir);
     for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {

@@ -42,7 +42,8 @@ const char *hb_file_target(struct hb_arena *arena, const char *path);
 /* Whether path, links followed, is a file that ends: no pipe, on which a reader waits for ever. */
 bool hb_file_regular(const char *path);
 /* Names in a folder that end in suffix, without it, sorted, ended by null; empty if the folder
- * cannot be read. With a suffix those of regular files alone. */
+ * cannot be read (a fault of the machine ends the program). With a suffix those of regular files
+ * alone. */
 const char *const *hb_file_list(struct hb_arena *arena, const char *folder, const char *suffix);
 
 #endif

@@ -84,6 +84,14 @@ static void read_without_descriptors(const void *unused)
     hb_file_load(u.env.arena, "a", 7, &text, &reason);
 }
 
+static void list_without_descriptors(const void *unused)
+{
+    (void)unused;
+    struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_NOFILE, &none);
+    hb_file_list(u.env.arena, ".", ".yaml");
+}
+
 /* Whose first page no process has. */
 static void read_nothing_of_memory(const void *unused)
 {
@@ -101,6 +109,8 @@ static void what_is_the_machines_ends_the_run(void **state)
     write_file("a", "");
     assert_int_equal(unit_child(read_without_descriptors, NULL, said, sizeof said), 3);
     assert_non_null(strstr(said, "a cannot be read: Too many open files"));
+    assert_int_equal(unit_child(list_without_descriptors, NULL, said, sizeof said), 3);
+    assert_non_null(strstr(said, ". cannot be read: Too many open files"));
     if (access("/proc/self/mem", R_OK) != 0)
         return;
     assert_int_equal(unit_child(read_nothing_of_memory, NULL, said, sizeof said), 3);
