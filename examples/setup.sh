@@ -133,5 +133,6 @@ set_up() {
 
 # Builds with all processors; quiet unless it fails.
 build() {
+    [ -x build/fast/hbmsim ] || echo 'Building hbmsim in build/fast: a minute or two, without a word.' >&2
     make -j"$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" "$@" || exit $?
 }
