@@ -70,6 +70,15 @@ static void compare(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
     assert_true(found == plan.found);
     assert_true(plan.status == (found ? HB_PLAN_OPTIMAL : HB_PLAN_INFEASIBLE));
     assert_true(!found || (best.value <= plan.best.value && best.value >= plan.best.value));
+    if (found) {
+        struct hb_plan tight;
+        ask.budget_bytes = best.peak_bytes;
+        assert_true(hb_plan_find(arena, &ask, &tight));
+        if (!tight.found)
+            print_error("%s\n%lld bytes do not fit into as many\n", space->text,
+                        (long long)best.peak_bytes);
+        assert_true(tight.found && tight.best.peak_bytes <= best.peak_bytes);
+    }
     tally->agreed++;
     tally->infeasible += !found;
     tally->by_kind[space->kind]++;

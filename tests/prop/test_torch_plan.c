@@ -1,6 +1,6 @@
 /* Plans of compiler torch against brute force: on random small spaces, for random budgets and each
  * objective, the search finds what running every configuration finds. HB_LONG=1 in the environment
- * tries 400 spaces instead of 40. */
+ * tries 400 spaces instead of 100. */
 #include "tests/prop/seed.h"
 #include "tests/unit/unit.h"
 
@@ -12,7 +12,7 @@
 #include "sim/engine/measure.h"
 #include "solver/plan.h"
 
-enum { SPACES = 40, LONG_SPACES = 400, MOST_CELLS = 300 };
+enum { SPACES = 100, LONG_SPACES = 400, MOST_CELLS = 300 };
 
 static struct unit u;
 
@@ -22,6 +22,21 @@ static int64_t draw_budget(struct hb_rng *rng, const struct hb_spec *spec)
     int64_t peak = 0;
     assert_true(hb_measure_peak(u.env.arena, spec, &peak));
     return peak / 100 * hb_rng_range(rng, 20, 160);
+}
+
+/* With as much as the plan takes it is found again, with a byte less it is not. */
+static void fits_to_the_byte(const struct hb_plan_ask *ask, const struct hb_plan *plan,
+                             const char *text)
+{
+    struct hb_plan_ask own = *ask;
+    struct hb_plan tight;
+    own.budget_bytes = own.whole_bytes = plan->best.peak_bytes;
+    assert_true(hb_plan_find(u.env.arena, &own, &tight));
+    if (!tight.found || tight.best.value > plan->best.value)
+        fail_msg("%lld bytes do not fit into as many, of\n%s", (long long)own.budget_bytes, text);
+    own.budget_bytes = --own.whole_bytes;
+    assert_true(hb_plan_find(u.env.arena, &own, &tight));
+    assert_true(!tight.found || tight.best.peak_bytes <= own.budget_bytes);
 }
 
 static void compare(struct hb_rng *rng, const struct hb_plan_ask *ask, const char *text, int *found)
@@ -44,6 +59,8 @@ static void compare(struct hb_rng *rng, const struct hb_plan_ask *ask, const cha
         assert_true(plan.alternatives[i].value >= plan.best.value &&
                     plan.alternatives[i].peak_bytes <= own.budget_bytes);
     *found += there;
+    if (there)
+        fits_to_the_byte(&own, &plan, text);
 }
 
 /* Of the written configuration with its pipeline: none where that is one of one chunk a rank. */
