@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "solver/lessons.h"
+#include "solver/search.h"
 
 static struct hb_cell plain_cell(void)
 {
@@ -100,10 +101,40 @@ static void the_most_of_a_kind_counts(void **state)
     assert_int_equal(hb_lessons_more(&none, 3), 0);
 }
 
+/* Cells of a node: whichever of them has most is what the node may have. */
+static void a_node_has_what_its_best_cell_has(void **state)
+{
+    (void)state;
+    enum { COUNT = 6 };
+    struct hb_cell cells[COUNT];
+    struct hb_lesson items[COUNT];
+    struct hb_plan plan = {.space = {.cells = cells, .cell_count = COUNT}};
+    struct hb_plan_ask ask = {.budget_bytes = 100, .lessons = {items, COUNT}};
+    struct hb_search s = {.ask = &ask, .plan = &plan};
+    const struct hb_search_node all = {.first = 0, .end = COUNT}, some = {.first = 2, .end = 4};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        cells[i] = plain_cell();
+        cells[i].form = i < 3 ? HB_FORM_SCAN : HB_FORM_LOOP;
+        cells[i].optimizer_offload = i % 3 == 1 ? HB_PLACE_PINNED_HOST : HB_PLACE_NONE;
+        cells[i].loss_chunks = i % 3 == 2 ? 4 : 1;
+    }
+    for (uint32_t best = 0; best < COUNT; best++) {
+        for (uint32_t i = 0; i < COUNT; i++)
+            items[i] = (struct hb_lesson){hb_cell_kind(&cells[i]), i == best ? 1 : 50};
+        for (uint32_t i = 0; i < COUNT; i++)
+            assert_int_equal(hb_search_peak_bytes(&s, i), i == best ? 99 : 50);
+        assert_int_equal(hb_search_node_peak_bytes(&s, &all), 99);
+        assert_int_equal(hb_search_node_peak_bytes(&s, &some), best == 2 || best == 3 ? 99 : 50);
+    }
+    items[COUNT - 1].more_bytes = 101; /* more than there is */
+    assert_int_equal(hb_search_peak_bytes(&s, COUNT - 1), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_two_kinds_are_one), cmocka_unit_test(sizes_are_not_asked),
-        cmocka_unit_test(kinds_have_names), cmocka_unit_test(the_most_of_a_kind_counts)};
+        cmocka_unit_test(kinds_have_names), cmocka_unit_test(the_most_of_a_kind_counts),
+        cmocka_unit_test(a_node_has_what_its_best_cell_has)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
