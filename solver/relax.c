@@ -598,8 +598,7 @@ static int64_t stops_ns(const struct hb_relax_build *x)
             is_timed(all, other))
             continue;
         for (uint32_t i = loop->first_op; i < loop->end_op; i++) {
-            if (full->ops[i].kind != HB_OP_ALL_GATHER || x->again[i] ||
-                !stops_compute(full, loop, i))
+            if (x->again[i] || !stops_compute(full, loop, i))
                 continue;
             uint32_t k = find_stop(all, other, full->ops[i].name);
             if (k == HB_NONE)
