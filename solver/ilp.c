@@ -233,8 +233,6 @@ static void add_memory_rows(struct ilp *p, int kind)
             continue;
         }
         for (uint32_t i = 0; i < p->count; i++) {
-            if (p->s->slots[q].lead_ops && p->item[i] > 0) /* it may not be the first */
-                continue;
             double most = add_slot(p, kind, q, i);
             close_memory_row(p, kind, q, i, most);
         }

@@ -369,50 +369,6 @@ static void find_turns(struct find *f)
     }
 }
 
-size_t hb_outline_next_turn(const struct hb_outline *o, uint32_t slot, uint32_t group)
-{
-    for (uint32_t q = slot + 1; q < o->slot_count; q++) {
-        size_t at = (size_t)q * o->pair.group_count + group;
-        if (o->turn_first[at] < o->turn_end[at])
-            return at;
-    }
-    return SIZE_MAX;
-}
-
-/* Whether a turn begins with ops like those from `like` on. */
-static bool begins_like(const struct find *f, size_t turn, uint32_t like, uint32_t count)
-{
-    if (turn == SIZE_MAX || f->o->turn_end[turn] - f->o->turn_first[turn] < count)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hb_op *a = &f->p->ops[like + i], *b = &f->p->ops[f->o->turn_first[turn] + i];
-        if (a->kind != b->kind || a->stream != b->stream || a->loop != b->loop)
-            return false;
-    }
-    return true;
-}
-
-/* The first group's ops before some of the ends that stand in its turn. Here two of each group's
- * five come before the ends where it is the first:
- *
- *   g1 g1 | ends | g1 g1 g1 g2 g2 g2 g2 g2        without g1:  g2 g2 | ends | g2 g2 g2 */
-static void find_lead(struct find *f)
-{
-    struct hb_outline *o = f->o;
-    uint32_t groups = o->pair.group_count;
-    for (uint32_t q = 0; q + 2 < o->slot_count && o->lead == HB_NONE; q++) {
-        struct hb_slot *lead = &o->slots[q], *rest = lead + 2;
-        uint32_t end = o->turn_end[(size_t)q * groups], ops = end - lead->first_op;
-        bool found = lead->turns && end == lead->end_op && !lead[1].turns && rest->turns &&
-                     rest->rising && f->p->ops[lead->first_op].loop == HB_NONE &&
-                     o->op_owner[rest->first_op] == 0;
-        for (uint32_t g = 1; g < groups && found; g++)
-            found = begins_like(f, hb_outline_next_turn(o, q, g), lead->first_op, ops);
-        lead->lead_ops = found ? ops : 0;
-        o->lead = found ? q : HB_NONE;
-    }
-}
-
 /* --- lives --- */
 
 /* A root that does not grow is its group's if only that group's ops touch it. */
@@ -451,7 +407,7 @@ static void find_lives(struct find *f)
 bool hb_outline_find(struct hb_arena *arena, const struct hb_outline_pair *pair,
                      struct hb_outline *out, const char **out_why)
 {
-    *out = (struct hb_outline){.pair = *pair, .lead = HB_NONE};
+    *out = (struct hb_outline){.pair = *pair};
     struct find f = {.arena = arena, .o = out, .p = pair->a, .why = ""};
     const struct hb_program *p = pair->a;
     out->op_owner = hb_arena_alloc(arena, p->op_count, sizeof *out->op_owner);
@@ -470,7 +426,6 @@ bool hb_outline_find(struct hb_arena *arena, const struct hb_outline_pair *pair,
     }
     if (ok) {
         find_turns(&f);
-        find_lead(&f);
         find_lives(&f);
     }
     *out_why = f.why;

@@ -36,8 +36,7 @@ struct hb_slot {
     uint32_t first_op;
     uint32_t end_op;
     bool turns;
-    bool rising;       /* turns in the order of the model's layers, else in reverse */
-    uint32_t lead_ops; /* of the outline's lead; else 0 */
+    bool rising; /* turns in the order of the model's layers, else in reverse */
 };
 
 /* A root buffer's life. */
@@ -56,10 +55,6 @@ struct hb_outline {
     enum hb_follow (*dim_follow)[HB_MAX_RANK]; /* by buffer */
     struct hb_slot *slots;
     uint32_t slot_count;
-    /* A slot of turns that only the first group takes, whoever comes first: the ops with which its
-     * next turn begins where it does not (a state of the ends goes back to the host once the
-     * first leaf of the layers is new). HB_NONE: there is none. */
-    uint32_t lead;
     uint32_t *turn_first; /* [slot x group_count + group]: its ops in this slot, */
     uint32_t *turn_end;   /* empty where equal */
     struct hb_outline_root *roots;
@@ -70,7 +65,5 @@ struct hb_outline {
 /* False where the pair cannot be told apart into groups that take turns; *out_why says why. */
 bool hb_outline_find(struct hb_arena *arena, const struct hb_outline_pair *pair,
                      struct hb_outline *out, const char **out_why);
-/* The group's first turn after the slot, by its place in turn_first; SIZE_MAX: none. */
-size_t hb_outline_next_turn(const struct hb_outline *o, uint32_t slot, uint32_t group);
 
 #endif

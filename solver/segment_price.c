@@ -202,8 +202,7 @@ static int64_t live_in_slot(const struct hb_segment *s, const struct hb_part *pa
     }
     for (uint32_t i = 0; i < count; i++)
         base += states_of(s, &parts[i], kind, slot)[HB_PART_BEFORE * state];
-    uint32_t turns = s->slots[slot].lead_ops && count ? 1 : count;
-    for (uint32_t i = 0; i < turns; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct hb_part *part = &parts[s->slots[slot].rising ? i : count - 1 - i];
         const int64_t *t = states_of(s, part, kind, slot);
         base -= t[HB_PART_BEFORE * state];
@@ -255,7 +254,7 @@ static bool is_no_more(const struct hb_segment *s, uint32_t item, int kind, uint
 static bool is_below(const struct hb_segment *s, int kind, uint32_t slot, uint32_t other)
 {
     const struct hb_slot *a = &s->slots[slot], *b = &s->slots[other];
-    bool like = a->turns == b->turns && a->rising == b->rising && !a->lead_ops == !b->lead_ops;
+    bool like = a->turns == b->turns && a->rising == b->rising;
     bool below = like && s->live[kind][slot] <= s->live[kind][other];
     for (uint32_t i = 0; i < s->item_count && below; i++)
         below = is_no_more(s, i, kind, slot, other);

@@ -332,28 +332,6 @@ static bool add_life(struct hb_building *w, struct slot_sums *slots,
            (last == first || add_stay(w, &slots[last], r, last, group));
 }
 
-/* Of a group that is not the sample's first: in the lead, if it were. */
-static void add_lead(struct hb_building *w, struct slot_sums *to, const struct hb_outline_root *r,
-                     uint32_t group)
-{
-    int kind = hb_building_kind(w, r->buf);
-    uint32_t ops = w->o.slots[w->o.lead].lead_ops;
-    int64_t own = w->o.turn_first[hb_outline_next_turn(&w->o, w->o.lead, group)];
-    int64_t last = own + (int64_t)ops - 1;
-    if (r->start > last || r->end < own)
-        return;
-    if (r->start <= own && r->end >= last) {
-        add_root(w, &to->sums[kind][HB_PART_OWN], r->buf);
-        return;
-    }
-    struct stay stay = {.from = (uint32_t)((r->start > own ? r->start : own) - own),
-                        .to = (uint32_t)((r->end < last ? r->end : last) - own)};
-    struct profile *f = &to->profiles[kind];
-    if (!f->any)
-        *f = open_profile(w, ops, w->first_root[group + 1] - w->first_root[group]);
-    add_partial(f, r->buf, &stay);
-}
-
 static void close_slot(struct hb_building *w, const struct hb_item *item, struct slot_sums *to)
 {
     for (int k = 0; k < HB_BYTES_KINDS && item->live[k]; k++) {
@@ -403,8 +381,6 @@ static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *s
         lend_root(w, slots, r->buf);
         if (!hb_building_counts(w, r->buf) || hb_building_is_static(w, r->buf))
             continue;
-        if (group > 0 && w->o.lead != HB_NONE)
-            add_lead(w, &slots[w->o.lead], r, group);
         if (!add_life(w, slots, r, group)) {
             w->why = "a buffer of a group that comes or goes in another's turn";
             return false;
