@@ -110,12 +110,14 @@ bool hb_file_read(struct hb_arena *arena, struct hb_diag *diag, const char *path
 
 size_t hb_file_start(const char *path, char *out, size_t most)
 {
-    struct stat st;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+    if (!hb_file_regular(path))
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = read(fd, out, most);
-    close(fd);
+    ssize_t got = fd < 0 ? -1 : read(fd, out, most);
+    if (got < 0 && is_of_machine(errno))
+        hb_die("%s cannot be read: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
     return got > 0 ? (size_t)got : 0;
 }
 

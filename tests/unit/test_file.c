@@ -92,6 +92,15 @@ static void list_without_descriptors(const void *unused)
     hb_file_list(u.env.arena, ".", ".yaml");
 }
 
+static void start_without_descriptors(const void *unused)
+{
+    (void)unused;
+    struct rlimit none = {0, 0};
+    char start[2];
+    setrlimit(RLIMIT_NOFILE, &none);
+    hb_file_start("a", start, sizeof start);
+}
+
 /* Whose first page no process has. */
 static void read_nothing_of_memory(const void *unused)
 {
@@ -111,6 +120,8 @@ static void what_is_the_machines_ends_the_run(void **state)
     assert_non_null(strstr(said, "a cannot be read: Too many open files"));
     assert_int_equal(unit_child(list_without_descriptors, NULL, said, sizeof said), 3);
     assert_non_null(strstr(said, ". cannot be read: Too many open files"));
+    assert_int_equal(unit_child(start_without_descriptors, NULL, said, sizeof said), 3);
+    assert_non_null(strstr(said, "a cannot be read: Too many open files"));
     if (access("/proc/self/mem", R_OK) != 0)
         return;
     assert_int_equal(unit_child(read_nothing_of_memory, NULL, said, sizeof said), 3);
