@@ -292,7 +292,7 @@ static void test_pipelines_hold(void **state)
     struct hb_arena *arena = hb_arena_new();
     struct hb_rng rng = hb_rng_seed(prop_seed(19));
     struct tally tally = {.piped = true};
-    int wanted = getenv("HB_LONG") ? 20000 : 1500;
+    int wanted = prop_cases_or(1500, 20000);
     try_specs(arena, &rng, wanted, &tally);
     print_message("# %d configurations of %d specs; the closest floor is at %.2f %% of the time\n",
                   tally.compared, tally.pipelines, 100 * tally.closest);
