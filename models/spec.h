@@ -426,8 +426,6 @@ enum hb_share { HB_SHARE_ASKED, HB_SHARE_KEPT, HB_SHARE_TIGHT, HB_SHARE_REDONE, 
  * (hb_link_all), of the planner's floors, which hold for each. */
 enum { HB_AS_WRITTEN = -1, HB_OWN_ORDER = 0 };
 
-struct hb_copies_row; /* sim/ir/copies.h */
-
 struct hb_spec {
     struct hb_model model;
     struct hb_precision precision;
@@ -449,9 +447,8 @@ struct hb_spec {
     struct hb_plan_axes plan;
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
-    enum hb_share share;                /* not a key */
-    int as_order;                       /* HB_OWN_ORDER ...; not a key */
-    const struct hb_copies_row *copies; /* of the cell (sim/graph/rows.h); not a key */
+    enum hb_share share; /* not a key */
+    int as_order;        /* HB_OWN_ORDER ...; not a key */
 };
 
 /* torchtitan's ranks that have different experts: of the tensor axis, too, unless it splits each.

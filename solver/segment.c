@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "sim/graph/link.h"
-#include "sim/graph/rows.h"
 #include "sim/ir/lower.h"
 #include "solver/segment_build.h"
 #include "solver/segment_order.h"
@@ -213,23 +212,12 @@ static struct hb_link *open_link(struct hb_arena *arena, const struct hb_spec *s
     return link;
 }
 
-/* Samples of the cell have its copies in their order. */
-static const struct hb_spec *own_spec(struct hb_arena *arena, const struct hb_spec *cell)
-{
-    struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
-    struct hb_diag diag;
-    *own = *cell;
-    hb_diag_init(&diag, arena);
-    hb_rows_find(arena, &diag, own); /* what cannot be lowered is told by what is, below */
-    return own;
-}
-
 /* What the rest of the search asks of the build stays in the arena with it. */
 static struct hb_building *open_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
                                       struct hb_segment *out)
 {
     struct hb_building *w = hb_arena_alloc(arena, 1, sizeof *w);
-    const struct hb_spec *spec = own_spec(arena, ask->spec);
+    const struct hb_spec *spec = ask->spec;
     struct hb_sized sized;
     *out = (struct hb_segment){0};
     hb_sized_init(&sized, arena, spec, &w->o, ask->floor || ask->whole);

@@ -8,7 +8,6 @@
 #include "sim/eager/short.h"
 #include "sim/eager/tape.h"
 #include "sim/eager/titan.h"
-#include "sim/graph/rows.h"
 #include "sim/ir/lower.h"
 
 struct hb_caching hb_step_caching(const struct hb_spec *spec)
@@ -44,10 +43,8 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
                    const struct hb_rank_ask *ask, struct hb_program *out)
 {
     struct hb_tape tape;
-    if (spec->compiler != HB_TORCH) {
-        const struct hb_spec *own = hb_rows_spec(arena, diag, spec);
-        return own && hb_lower(arena, diag, own, out);
-    }
+    if (spec->compiler != HB_TORCH)
+        return hb_lower(arena, diag, spec, out);
     hb_tape_init(&tape, arena, out);
     return lower_eager(&tape, diag, spec, ask);
 }

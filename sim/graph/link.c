@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
-#include "sim/graph/rows.h"
 #include "sim/graph/step.h"
 #include "sim/ir/habits.h"
 #include "sim/ir/lower.h"
@@ -704,10 +703,9 @@ void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const st
 bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_link *l,
                       const struct hb_spec *spec, struct hb_program *out)
 {
-    const struct hb_spec *own = hb_rows_spec(arena, diag, spec);
-    if (!own || !hb_lower(arena, diag, own, out))
+    if (!hb_lower(arena, diag, spec, out))
         return false;
-    hb_link_put(arena, l, own, out);
+    hb_link_put(arena, l, spec, out);
     return true;
 }
 

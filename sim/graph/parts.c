@@ -18,14 +18,14 @@ int hb_tree_rank(const char *name)
                                         "e_gate", "wk",    "wo",     "wq",     "router",
                                         "w_up",   "e_up",  "wv"};
     enum { ENDS = sizeof ends / sizeof *ends, PARTS = sizeof parts / sizeof *parts };
-    for (int i = 0; i < ENDS; i++)
+    const char *dot = strchr(name, '.');
+    for (int i = 0; i < ENDS && !dot; i++)
         if (strncmp(name, ends[i], strlen(ends[i])) == 0)
             return i;
-    if (strncmp(name, "head", strlen("head")) == 0)
+    if (!dot && strncmp(name, "head", strlen("head")) == 0)
         return TREE_HEAD;
-    const char *dot = strchr(name, '.');
     for (int i = 0; i < PARTS && dot; i++)
-        if (strncmp(dot + 1, parts[i], strlen(parts[i])) == 0)
+        if (dot[1] == parts[i][0] && strncmp(dot + 1, parts[i], strlen(parts[i])) == 0)
             return TREE_LAYERS + i;
     return TREE_LAYERS + PARTS;
 }

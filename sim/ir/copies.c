@@ -1,7 +1,6 @@
 /* XLA's latency-hiding scheduler on what the optimizer does with states on the host: see copies.h.
  *
- * The step's end, as the memory scheduler left it (hb_copies_row, out of the step's graph), is a
- * row of ops:
+ * The step's end, as the memory scheduler left it, is a row of ops:
  *
  *   ... the loss, the layers' backward pass, the gradients' norm,
  *   fetch m, m is there, fetch v, v is there, update w, send m, m is gone, send v, v is gone, ...
@@ -26,10 +25,12 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/head.h"
+#include "sim/ir/sequence.h"
 
 static const double LONG = 1e18; /* over any copy: the layers' way */
 
 enum {
+    MOMENT = 2,  /* of a leaf's states the first one's */
     AT_ONCE = 5, /* copies between host and device under way */
     SLOWER = 4   /* a byte's way to the host is so many times as long as an all-reduce's */
 };
@@ -41,6 +42,29 @@ bool hb_copies_queued(const struct hb_lower *lo)
 }
 
 /* --- the row --- */
+
+/* Of a weight among the program's arguments: by name, the head's last. */
+enum rank { TABLE, NORM, VECTORS, DOWN, GATE, KEYS, OUT, QUERIES, ROUTER, UP, VALUES, HEAD };
+
+static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
+{
+    static const struct {
+        const char *name;
+        enum rank rank;
+    } names[] = {{"w_down", DOWN}, {"e_down", DOWN}, {"w_gate", GATE}, {"e_gate", GATE},
+                 {"wk", KEYS},     {"wo", OUT},      {"wq", QUERIES},  {"w_up", UP},
+                 {"e_up", UP},     {"wv", VALUES}};
+    const struct hb_leaf *l = &lo->leaves[i];
+    const char *name = strrchr(l->name, '.');
+    if (i == lo->embed || i == lo->head)
+        return i == lo->embed ? TABLE : HEAD;
+    if (i == lo->norm || !l->matrix || !name)
+        return i == lo->norm ? NORM : VECTORS;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (hb_str_same(name + 1, names[k].name))
+            return names[k].rank;
+    return ROUTER;
+}
 
 enum node_kind { GRADIENT, LOSS, LAYERS, FETCH, FETCHED, UPDATE, SEND, SENT };
 
@@ -61,19 +85,21 @@ struct weight {
     uint32_t leaf; /* its first */
     uint32_t mate; /* another's, of the same shape, in the same update; HB_NONE */
     uint32_t fetched[2][HB_LEAF_STATES]; /* nodes */
-    uint32_t update;                     /* HB_NONE: not in the row so far */
+    uint32_t update;
 };
 
 struct row {
     struct hb_lower *lo;
     struct node *nodes;
     uint32_t count;
-    struct weight *weights;
+    struct weight *weights; /* in the order of their updates */
     uint32_t weight_count;
+    enum hb_sequence sequence;
     bool loop;       /* over microbatches */
     bool waits;      /* updates wait for the gradients' norm */
     uint32_t layers; /* nodes */
     uint32_t table, head, norm;
+    uint32_t head_first; /* leaf; HB_NONE: not before the layers */
 };
 
 static uint32_t add_node(struct row *r, struct node n)
@@ -89,6 +115,24 @@ static void add_before(struct row *r, uint32_t node, uint32_t before)
     r->nodes[before].users++;
 }
 
+/* What the memory scheduler took: of 34 dumped modules depth-first 20, a list 11, post-order 3;
+ * with experts and without tensor parallelism a list 7 of 8. */
+static enum hb_sequence find_sequence(const struct hb_lower *lo)
+{
+    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
+    if (hb_sequence_known(lo))
+        return hb_sequence_find(lo);
+    if (hb_ways(lo, HB_AX_TENSOR) > 1 && hb_sequence_post_tensor(lo))
+        return HB_SEQUENCE_POST;
+    bool list = hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1);
+    return list ? HB_SEQUENCE_LIST : HB_SEQUENCE_DEPTH;
+}
+
+static bool is_last_after_loop(enum rank k)
+{
+    return k == HEAD || k == ROUTER || k == DOWN || k == VECTORS || k == NORM || k == TABLE;
+}
+
 /* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's gradient comes
  * before its update, in a ring of its own. */
 static bool sums_late(const struct row *r)
@@ -97,6 +141,26 @@ static bool sums_late(const struct row *r)
     bool alone =
         hb_fsdp_ways(lo, false) == lo->local.batch_ways && lo->local.vocab == lo->spec->model.vocab;
     return hb_in_rings(lo) && alone && !r->loop && !r->waits;
+}
+
+/* A list has small weights first. Depth-first those with most bytes come first; where all wait for
+ * the norm they are alike above, and come as their names do, the last first: behind a loop over
+ * microbatches those that are there as one update of two first. */
+static bool is_updated_before(const struct row *r, uint32_t a, uint32_t b)
+{
+    const struct hb_leaf *x = &r->lo->leaves[a], *y = &r->lo->leaves[b];
+    enum rank m = rank_of(r->lo, a), n = rank_of(r->lo, b);
+    if (r->sequence == HB_SEQUENCE_POST)
+        return m < n;
+    if (r->sequence == HB_SEQUENCE_LIST)
+        return x->all_bytes != y->all_bytes ? x->all_bytes < y->all_bytes : m < n;
+    if (r->waits && r->loop && (is_last_after_loop(m) || is_last_after_loop(n)))
+        return is_last_after_loop(m) && is_last_after_loop(n) ? m > n : is_last_after_loop(n);
+    if ((r->waits && !r->loop) || sums_late(r))
+        return m > n;
+    if ((m == HEAD) != (n == HEAD) && !r->loop)
+        return m == HEAD;
+    return x->all_bytes != y->all_bytes ? x->all_bytes > y->all_bytes : m < n;
 }
 
 static void list_weights(struct row *r)
@@ -109,31 +173,21 @@ static void list_weights(struct row *r)
             known = hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]);
         if (known)
             continue;
-        struct weight *w = &r->weights[r->weight_count++];
-        *w = (struct weight){.leaf = i, .mate = HB_NONE, .update = HB_NONE};
+        uint32_t at = r->weight_count++;
+        for (; at > 0 && is_updated_before(r, i, r->weights[at - 1].leaf); at--)
+            r->weights[at] = r->weights[at - 1];
+        r->weights[at] = (struct weight){.leaf = i, .mate = HB_NONE};
         for (int k = 0; k < HB_LEAF_STATES; k++)
-            w->fetched[0][k] = w->fetched[1][k] = HB_NONE;
+            r->weights[at].fetched[0][k] = r->weights[at].fetched[1][k] = HB_NONE;
     }
-}
-
-static const char *name_of(const struct hb_lower *lo, uint32_t leaf)
-{
-    const char *dot = strchr(lo->leaves[leaf].name, '.');
-    return dot ? dot + 1 : lo->leaves[leaf].name;
-}
-
-static bool is_pair(const char *a, const char *b, const char *one, const char *two)
-{
-    return (hb_str_same(a, one) && hb_str_same(b, two)) ||
-           (hb_str_same(a, two) && hb_str_same(b, one));
 }
 
 static bool is_mate(const struct hb_lower *lo, uint32_t a, uint32_t b)
 {
-    const char *x = name_of(lo, a), *y = name_of(lo, b);
-    bool pair = is_pair(x, y, "w_gate", "w_up") || is_pair(x, y, "e_gate", "e_up") ||
-                is_pair(x, y, "wk", "wv");
-    return pair && lo->leaves[a].all_bytes == lo->leaves[b].all_bytes;
+    enum rank x = rank_of(lo, a), y = rank_of(lo, b);
+    bool mlp = (x == GATE && y == UP) || (x == UP && y == GATE);
+    bool keys = (x == KEYS && y == VALUES) || (x == VALUES && y == KEYS);
+    return (mlp || keys) && lo->leaves[a].all_bytes == lo->leaves[b].all_bytes;
 }
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once
@@ -199,6 +253,39 @@ static void fetch_weight(struct row *r, struct weight *w, int state)
     fetch_leaf(r, w->mate, state, w->fetched[1]);
 }
 
+/* Weights of one size, from one on. */
+static uint32_t end_of_size(const struct row *r, uint32_t first)
+{
+    const struct hb_leaf *leaves = r->lo->leaves;
+    uint32_t end = first + 1;
+    while (end < r->weight_count &&
+           leaves[r->weights[end].leaf].all_bytes == leaves[r->weights[first].leaf].all_bytes)
+        end++;
+    return end;
+}
+
+/* A list begins with what needs nothing, the smallest first: copies from the host, and what the
+ * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
+ * room for all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB in all: 96 MiB before it,
+ * 2304 behind; mixtral, 2048: 896 before it). */
+static bool is_early(const struct row *r, uint32_t first, uint32_t end)
+{
+    const struct hb_lower *lo = r->lo;
+    if (r->loop)
+        return end < r->weight_count;
+    return lo->leaves[r->weights[first].leaf].all_bytes <= lo->input_bytes;
+}
+
+static void fetch_early(struct row *r)
+{
+    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        end = end_of_size(r, i);
+        for (int k = 0; k < HB_LEAF_STATES && is_early(r, i, end); k++)
+            for (uint32_t w = i; w < end; w++)
+                fetch_weight(r, &r->weights[w], k);
+    }
+}
+
 static void read_fetched(struct row *r, uint32_t update, const uint32_t *fetched)
 {
     for (int k = 0; k < HB_LEAF_STATES; k++)
@@ -217,20 +304,66 @@ static void add_update(struct row *r, struct weight *w)
     add_before(r, w->update, gradient);
 }
 
-/* What is before the updates. */
-static void add_loss(struct row *r)
+static void send_leaf(struct row *r, uint32_t leaf, uint32_t update, bool first, bool others)
 {
-    r->head = add_place(r, LOSS, 0);
+    bool wanted = first;
+    for (int k = 0; leaf != HB_NONE && k < HB_LEAF_STATES; k++) {
+        if (!hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], k))
+            continue;
+        if (wanted)
+            add_send(r, leaf, k, update);
+        wanted = others;
+    }
 }
 
-static void add_layers(struct row *r)
+/* The first state alone, the others, or all. */
+static void send_weight(struct row *r, const struct weight *w, bool first, bool others)
 {
-    const struct hb_model *m = &r->lo->spec->model;
-    r->layers = r->table = add_place(r, LAYERS, LONG);
-    add_before(r, r->layers, r->head);
+    send_leaf(r, w->leaf, w->update, first, others);
+    send_leaf(r, w->mate, w->update, first, others);
+}
+
+static void add_weight(struct row *r, struct weight *w, bool others)
+{
+    add_update(r, w);
+    send_weight(r, w, true, others);
+}
+
+/* The head's gradient is there before the layers', and its update with it, but in post-order, and
+ * where both are last. */
+static bool is_head_first(const struct row *r)
+{
+    return r->sequence != HB_SEQUENCE_POST && !r->loop && !r->waits &&
+           r->lo->head != r->lo->embed && !hb_head_last(r->lo);
+}
+
+static void add_head(struct row *r)
+{
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        if (r->weights[i].leaf == r->lo->head) {
+            add_update(r, &r->weights[i]);
+            if (r->sequence != HB_SEQUENCE_LIST)
+                send_weight(r, &r->weights[i], true, true);
+            r->head_first = r->lo->head;
+        }
+}
+
+/* What is before the updates. */
+static void add_gradients(struct row *r)
+{
+    struct hb_lower *lo = r->lo;
+    uint32_t loss = add_place(r, LOSS, 0);
+    r->head = loss;
+    r->head_first = HB_NONE;
+    if (is_head_first(r))
+        add_head(r);
+    r->layers = add_place(r, LAYERS, LONG);
+    add_before(r, r->layers, loss);
+    r->table = r->layers;
     if (!r->loop) {
+        const struct hb_model *m = &lo->spec->model;
         double bytes = 2 * (double)m->vocab * (double)m->d_model;
-        r->table = add_place(r, GRADIENT, r->lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
+        r->table = add_place(r, GRADIENT, lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
         add_before(r, r->table, r->layers);
     } else {
         r->head = r->layers;
@@ -242,110 +375,39 @@ static void add_layers(struct row *r)
     }
 }
 
-/* Of the weights that have its name, how many come before. */
-static uint32_t nth_of(const struct hb_lower *lo, uint32_t leaf)
+/* In a list those of one size are updated, then sent, the last first; those that come late each in
+ * its turn. */
+static void add_list(struct row *r)
 {
-    uint32_t nth = 0;
-    for (uint32_t i = 0; i < leaf; i++) {
-        bool known = !hb_str_same(name_of(lo, i), name_of(lo, leaf)) ||
-                     hb_leaf_is_same(&lo->leaves[i], &lo->leaves[leaf]);
-        for (uint32_t k = 0; k < i && !known; k++)
-            known = hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]);
-        nth += !known;
-    }
-    return nth;
-}
-
-static bool is_of(const struct hb_lower *lo, const struct hb_copies_event *e, uint32_t leaf)
-{
-    return leaf != HB_NONE && hb_str_same(name_of(lo, leaf), e->name) && nth_of(lo, leaf) == e->nth;
-}
-
-static struct weight *weight_of(struct row *r, const struct hb_copies_event *e, uint32_t *out_leaf)
-{
-    for (uint32_t i = 0; i < r->weight_count; i++) {
-        struct weight *w = &r->weights[i];
-        *out_leaf = is_of(r->lo, e, w->leaf) ? w->leaf : w->mate;
-        if (is_of(r->lo, e, *out_leaf))
-            return w;
-    }
-    return NULL;
-}
-
-static void add_event(struct row *r, const struct hb_copies_event *e)
-{
-    uint32_t leaf;
-    struct weight *w = weight_of(r, e, &leaf);
-    if (!w)
-        return;
-    if (e->kind == HB_COPIES_FETCH)
-        fetch_leaf(r, leaf, e->state, leaf == w->leaf ? w->fetched[0] : w->fetched[1]);
-    else if (e->kind == HB_COPIES_UPDATE && w->update == HB_NONE)
-        add_update(r, w);
-    else if (e->kind == HB_COPIES_SEND && hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], e->state))
-        add_send(r, leaf, e->state, w->update);
-}
-
-/* The head's own, whose gradient is made last of all, or before the layers; a table that is the
- * head as well has it behind them. */
-enum turn { IN_TURN, BEHIND_LAYERS, LAST };
-
-static enum turn turn_of(const struct row *r, const struct hb_copies_event *e)
-{
-    const struct hb_lower *lo = r->lo;
-    if (!e->name || !hb_str_same(e->name, name_of(lo, lo->head)))
-        return IN_TURN;
-    if (hb_head_last(lo))
-        return LAST;
-    return r->loop || r->waits || lo->head == lo->embed ? BEHIND_LAYERS : IN_TURN;
-}
-
-static void add_turn(struct row *r, const struct hb_copies_row *from, uint32_t end, enum turn turn)
-{
-    for (uint32_t i = 0; i < end; i++)
-        if (turn_of(r, &from->events[i]) == turn)
-            add_event(r, &from->events[i]);
-}
-
-static void add_row(struct row *r, const struct hb_copies_row *from)
-{
-    bool behind = false;
-    for (uint32_t i = 0; i < from->count; i++) {
-        const struct hb_copies_event *e = &from->events[i];
-        enum turn turn = turn_of(r, e);
-        if (e->kind == HB_COPIES_LOSS) {
-            add_loss(r);
-        } else if (e->kind == HB_COPIES_LAYERS) {
-            add_layers(r);
-            add_turn(r, from, i, BEHIND_LAYERS);
-            behind = true;
-        } else if (turn == IN_TURN || (turn == BEHIND_LAYERS && behind)) {
-            add_event(r, e);
+    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        end = end_of_size(r, i);
+        bool turns = !is_early(r, i, end);
+        for (uint32_t w = i; w < end; w++)
+            fetch_weight(r, &r->weights[w], MOMENT);
+        for (uint32_t w = i; w < end; w++) {
+            if (r->weights[w].leaf != r->head_first)
+                add_update(r, &r->weights[w]);
+            if (turns)
+                send_weight(r, &r->weights[w], true, true);
         }
+        for (uint32_t w = end; w-- > i && !turns;)
+            send_weight(r, &r->weights[w], true, true);
     }
-    add_turn(r, from, from->count, LAST);
 }
 
-/* As the step is written: each weight's copies around its update. */
-static void list_written(const struct row *r, struct hb_copies_row *out)
+/* Depth-first the second states follow behind the last of a size, or where all wait for the norm
+ * at once, in post-order behind all. */
+static void add_others(struct row *r)
 {
-    enum { OF_WEIGHT = 2 * HB_LEAF_STATES + 1 };
-    const struct hb_lower *lo = r->lo;
-    out->events =
-        hb_arena_raw(lo->arena, 2 + (size_t)OF_WEIGHT * lo->leaf_count, sizeof *out->events);
-    out->events[0] = (struct hb_copies_event){.kind = HB_COPIES_LOSS};
-    out->events[1] = (struct hb_copies_event){.kind = HB_COPIES_LAYERS};
-    out->count = 2;
-    for (uint32_t i = 0; i < r->weight_count; i++) {
-        uint32_t leaf = r->weights[i].leaf;
-        struct hb_copies_event e = {.name = name_of(lo, leaf), .nth = nth_of(lo, leaf)};
-        for (int k = 0; k < OF_WEIGHT; k++) {
-            e.kind = k < HB_LEAF_STATES    ? HB_COPIES_FETCH
-                     : k == HB_LEAF_STATES ? HB_COPIES_UPDATE
-                                           : HB_COPIES_SEND;
-            e.state = k < HB_LEAF_STATES ? k : k - HB_LEAF_STATES - 1;
-            out->events[out->count++] = e;
-        }
+    bool post = r->sequence == HB_SEQUENCE_POST, waits = r->waits;
+    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        end = post ? r->weight_count : waits ? i + 1 : end_of_size(r, i);
+        for (uint32_t w = i; w < end; w++)
+            if (r->weights[w].leaf != r->head_first)
+                add_weight(r, &r->weights[w], false);
+        for (uint32_t w = i; w < end; w++)
+            if (r->weights[w].leaf != r->head_first)
+                send_weight(r, &r->weights[w], false, true);
     }
 }
 
@@ -431,7 +493,7 @@ static void place(struct walk *w, uint32_t node)
     }
 }
 
-static void keep_event(const struct hb_lower *lo, struct hb_copies *c, const struct node *n)
+static void keep_event(struct hb_copies *c, const struct node *n)
 {
     static const enum hb_copies_kind kinds[] = {[LOSS] = HB_COPIES_LOSS,
                                                 [LAYERS] = HB_COPIES_LAYERS,
@@ -440,66 +502,42 @@ static void keep_event(const struct hb_lower *lo, struct hb_copies *c, const str
                                                 [SENT] = HB_COPIES_SEND};
     if (n->kind == GRADIENT || n->kind == FETCHED || n->kind == SEND)
         return;
-    struct hb_copies_event e = {
-        .kind = kinds[n->kind], .leaf = n->leaf, .state = n->state, .op = HB_NONE};
-    if (n->leaf != HB_NONE) {
-        e.name = name_of(lo, n->leaf);
-        e.nth = nth_of(lo, n->leaf);
-    }
+    struct hb_copies_event e = {.kind = kinds[n->kind], .leaf = n->leaf, .state = n->state};
     c->events[c->count++] = e;
     if (n->kind == UPDATE && n->mate != HB_NONE) {
         e.leaf = n->mate;
-        e.name = name_of(lo, n->mate);
-        e.nth = nth_of(lo, n->mate);
         c->events[c->count++] = e;
     }
-}
-
-/* Under the latency-hiding scheduler, from behind. */
-static uint32_t *hide(struct row *r, uint32_t *out_count)
-{
-    struct walk w = {.r = r,
-                     .ready = hb_arena_raw(r->lo->arena, r->count, sizeof(uint32_t)),
-                     .placed = hb_arena_raw(r->lo->arena, r->count, sizeof(uint32_t))};
-    for (uint32_t i = 0; i < r->count; i++)
-        if (r->nodes[i].users == 0)
-            w.ready[w.ready_count++] = i;
-    while (w.ready_count > 0)
-        place(&w, take_best(&w));
-    *out_count = w.placed_count;
-    return w.placed;
-}
-
-/* On one device a list: updates have products inside, and with them more ops than the graph has,
- * which depth-first counts (by the compiler's log 4.13 4.41 4.41, here 3.83 3.68 4.41). MaxText's
- * trees have other names, and its states are averages, too: depth-first, as most. */
-static enum hb_copies_order order_of(const struct hb_lower *lo)
-{
-    if (lo->maxtext)
-        return HB_COPIES_DEPTH;
-    return hb_alone(lo) ? HB_COPIES_AS_LIST : HB_COPIES_LEAST;
 }
 
 void hb_copies_find(struct hb_lower *lo)
 {
     enum { PLACES = 5, OF_STATE = 4, OF_WEIGHT = 2 };
-    const struct hb_copies_row *from = lo->spec->copies;
-    struct hb_copies_row own;
-    struct row r = {
-        .lo = lo, .loop = lo->spec->batch.accumulate > 1, .waits = lo->spec->optimizer.clip};
+    struct row r = {.lo = lo,
+                    .sequence = find_sequence(lo),
+                    .loop = lo->spec->batch.accumulate > 1,
+                    .waits = lo->spec->optimizer.clip};
     list_weights(&r);
     size_t most = PLACES + (size_t)lo->leaf_count * (OF_STATE * HB_LEAF_STATES + OF_WEIGHT);
     r.nodes = hb_arena_raw(lo->arena, most, sizeof *r.nodes);
-    bool written = !from;
-    if (written)
-        list_written(&r, &own);
+    join_mates(&r);
+    if (r.sequence == HB_SEQUENCE_LIST)
+        fetch_early(&r);
+    add_gradients(&r);
+    if (r.sequence == HB_SEQUENCE_LIST)
+        add_list(&r);
     else
-        join_mates(&r);
-    add_row(&r, written ? &own : from);
+        add_others(&r);
+    struct walk w = {.r = &r,
+                     .ready = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),
+                     .placed = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t))};
+    for (uint32_t i = 0; i < r.count; i++)
+        if (r.nodes[i].users == 0)
+            w.ready[w.ready_count++] = i;
+    while (w.ready_count > 0)
+        place(&w, take_best(&w));
     lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
-    lo->copies->order = order_of(lo);
     lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
-    uint32_t count = r.count, *placed = written ? NULL : hide(&r, &count);
-    for (uint32_t i = 0; i < count; i++)
-        keep_event(lo, lo->copies, &r.nodes[written ? i : placed[count - 1 - i]]);
+    for (uint32_t i = w.placed_count; i-- > 0;)
+        keep_event(lo->copies, &r.nodes[w.placed[i]]);
 }

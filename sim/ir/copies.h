@@ -15,32 +15,18 @@ enum hb_copies_kind {
 
 struct hb_copies_event {
     enum hb_copies_kind kind;
-    uint32_t leaf;    /* the weight's first; its others, of one run of layers each, go with it */
-    const char *name; /* of the weight, without its block's, in a row; null: of none */
-    uint32_t nth;     /* of such whose shapes differ */
-    int state;        /* of HB_LEAF_STATES */
-    uint32_t op;      /* of the program, that does it or comes first there; HB_NONE: none yet */
+    uint32_t leaf; /* the weight's first; its others, of one run of layers each, go with it */
+    int state;     /* of HB_LEAF_STATES */
 };
-
-/* The same as the memory scheduler leaves them, for all steps of a cell (sim/graph/rows.h). */
-struct hb_copies_row {
-    struct hb_copies_event *events;
-    uint32_t count;
-};
-
-/* In which order the step is: the least, or by what is known of it. */
-enum hb_copies_order { HB_COPIES_LEAST, HB_COPIES_AS_LIST, HB_COPIES_DEPTH };
 
 /* The step's, in their order, and how far the program has come. */
 struct hb_copies {
     struct hb_copies_event *events;
     uint32_t count, next;
-    enum hb_copies_order order;
 };
 
 /* Whether the optimizer's states are so ordered: not muon's whole matrices. */
 bool hb_copies_queued(const struct hb_lower *lo);
-/* As spec->copies has them, hidden behind the layers; without it as the step is written. */
 void hb_copies_find(struct hb_lower *lo);
 
 #endif

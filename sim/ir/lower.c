@@ -382,25 +382,27 @@ static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
 }
 
 static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                       const struct hb_spec *whole, struct hb_program *out, struct hb_lower *lo)
+                       const struct hb_spec *whole, struct hb_program *out, bool *out_spreads)
 {
-    begin(arena, diag, spec, whole, out, lo);
+    struct hb_lower lo;
+    begin(arena, diag, spec, whole, out, &lo);
     hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);
-    out->repack_bytes = lo->chip->memory_mib << 20;
+    out->repack_bytes = lo.chip->memory_mib << 20;
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
-    out->outputs_lend = lo->habits->donated_reuse;
-    int64_t memory = shared_memory(lo);
-    lo->made_again = memory < INT64_MAX && is_made_again(lo);
-    build_step(lo);
+    out->outputs_lend = lo.habits->donated_reuse;
+    int64_t memory = shared_memory(&lo);
+    lo.made_again = memory < INT64_MAX && is_made_again(&lo);
+    build_step(&lo);
     /* A step that did not fit before its logits were made again is packed by size, too (70B/base:
      * f32[8192,128256] at 3 MiB, f32[4096,128256], made again before it, at 6015). */
-    if (hb_head_logits_again(lo))
+    if (hb_head_logits_again(&lo))
         out->repack_bytes = 1;
-    if (lo->too_large)
+    if (lo.too_large)
         return false;
-    if (lo->made_again)
+    if (lo.made_again)
         hb_again_run(out, hb_again_limit(out, memory));
+    *out_spreads = lo.spreads;
 #ifndef NDEBUG
     hb_program_check(out);
 #endif
@@ -419,43 +421,23 @@ static bool asks_share(const struct hb_spec *s)
     return s->share == HB_SHARE_ASKED && hb_lower_share_bytes(s) < INT64_MAX;
 }
 
-bool hb_lower_written(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                      struct hb_program *out, const struct hb_copies **out_copies)
-{
-    struct hb_lower lo;
-    const struct hb_spec *own = leave_residual_whole(arena, spec);
-    if (!lower_once(arena, diag, own, own, out, &lo))
-        return false;
-    *out_copies = lo.copies;
-    return true;
-}
-
-bool hb_lower_queues(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec)
-{
-    struct hb_lower lo;
-    struct hb_program none;
-    begin(arena, diag, spec, spec, &none, &lo);
-    return hb_copies_queued(&lo);
-}
-
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
-    struct hb_lower lo;
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
     *own = *leave_residual_whole(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
-    bool asks = asks_share(own);
-    if (!lower_once(arena, diag, own, own, out, &lo))
+    bool asks = asks_share(own), spreads;
+    if (!lower_once(arena, diag, own, own, out, &spreads))
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware));
     while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
-        if (!lo.spreads)
+        if (!spreads)
             own->share = HB_SHARE_EXCEEDED;
         else
             own->share = own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE : HB_SHARE_TIGHT;
         hb_arena_rewind(arena, mark);
-        if (!lower_once(arena, diag, own, own, out, &lo))
+        if (!lower_once(arena, diag, own, own, out, &spreads))
             return false;
     }
     return true;
@@ -464,9 +446,9 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
 bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_spec *whole, struct hb_program *out)
 {
-    struct hb_lower lo;
+    bool spreads;
     return lower_once(arena, diag, leave_residual_whole(arena, spec),
-                      leave_residual_whole(arena, whole), out, &lo);
+                      leave_residual_whole(arena, whole), out, &spreads);
 }
 
 struct hb_lower_orders {

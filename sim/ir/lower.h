@@ -17,13 +17,6 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
 bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_spec *whole, struct hb_program *out);
 
-/* Whether a step has copies of states whose order is the graph's (sim/graph/rows.h); and it, with
- * the copies as they are written. */
-struct hb_copies;
-bool hb_lower_queues(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec);
-bool hb_lower_written(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                      struct hb_program *out, const struct hb_copies **out_copies);
-
 /* Which of XLA:TPU's orders a configuration of a cell is in (sequence.h): blocks with other
  * policies and numbers of layers, but as many layers in all. Not of a pipeline. */
 struct hb_lower_orders *hb_lower_orders_open(struct hb_arena *arena, struct hb_diag *diag,

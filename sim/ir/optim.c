@@ -183,7 +183,7 @@ static bool is_updated(const struct hb_leaf *l)
 }
 
 /* Of the weight's leaves. */
-static void follow_event(struct hb_lower *lo, struct hb_copies_event *e)
+static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
 {
     part_weights(lo);
     for (uint32_t i = e->leaf; i < lo->leaf_count; i++) {
@@ -197,7 +197,6 @@ static void follow_event(struct hb_lower *lo, struct hb_copies_event *e)
         else if (e->kind == HB_COPIES_SEND)
             send_back(lo, l->renewed[e->state], l->host[e->state]);
     }
-    e->op = lo->p->op_count - 1;
 }
 
 /* Up to a place in the step, or the update of the head where that comes last. */
@@ -205,11 +204,9 @@ static void follow_copies(struct hb_lower *lo, enum hb_copies_kind place, bool b
 {
     struct hb_copies *c = lo->copies;
     for (; c->next < c->count; c->next++) {
-        struct hb_copies_event *e = &c->events[c->next];
-        if (e->leaf == HB_NONE && e->kind == place) {
-            e->op = lo->p->op_count;
+        const struct hb_copies_event *e = &c->events[c->next];
+        if (e->leaf == HB_NONE && e->kind == place)
             break;
-        }
         if (but_head && e->kind == HB_COPIES_UPDATE && e->leaf == lo->head)
             break;
         if (e->leaf != HB_NONE)

@@ -20,6 +20,8 @@ static void states_come_from_the_host(void **state)
     assert_true(lives_at(&one, "w_up, first moment, copy", backward));
     struct low clipped = DENSE(host, clip);
     assert_true(lives_at(&clipped, "w_up, first moment, copy", backward));
+    struct low some = DENSE(host, clip, "mesh.fsdp=2", "mesh.tensor=4");
+    assert_false(lives_at(&some, "w_down, first moment, copy", backward));
 }
 
 /* xla-h100/13-gpt2xl and three more that ran: all moments are there before the first layer begins,
@@ -167,7 +169,9 @@ static void scores_and_unrolled_layers_meet_states(void **state)
     (void)state;
     const char *host = "optimizer.offload=pinned_host", *tensor = "mesh.tensor=2";
     const char *naive = "model.blocks[0].attention.kernel=naive", *batch = "batch.global=16";
-    const char *backward = "gradient through block.w_down";
+    const char *backward = "gradient through block.w_down", *query = "wq, first moment, copy";
+    struct low kernel = DENSE(host, "mesh.fsdp=4", tensor, batch);
+    assert_false(lives_at(&kernel, query, backward));
     struct low many =
         DENSE(host, "mesh.fsdp=4", tensor, naive, "model.vocab=8192", "batch.global=128");
     assert_false(lives_at(&many, "logits", backward)); /* a product longer than the way back */

@@ -401,6 +401,15 @@ static void accumulated_logits_end_with_the_loss(void **state)
 #define HOSTED "optimizer.offload=pinned_host"
 #define LAYERS "backward of flash attention"
 
+/* llama3-8b/opt_host_offload with 65536 tokens: 32000 words against 33000. */
+static void few_words_bring_states_early(void **state)
+{
+    (void)state;
+    struct low more = DENSE(HOSTED, "model.vocab=66048");
+    static const char copy[] = "block.w_down, first moment, copy";
+    assert_false(any_lives_at(&more, copy, LAYERS));
+}
+
 /* llama3-70b/base, remat_save_out_proj: between padded gathers gate's and up's gradients come
  * behind the attention, the last one's with them where that is made again after the MLP. */
 static void padded_gradients_come_behind_attention(void **state)
@@ -546,6 +555,7 @@ int main(void)
         TEST(two_axes_go_round_as_one),
         TEST(unrolled_rings_have_room_on_v5e),
         TEST(accumulated_logits_end_with_the_loss),
+        TEST(few_words_bring_states_early),
         TEST(a_tied_label_is_read_last),
         TEST(long_stages_gather_twice),
         TEST(an_even_pipeline_zeroes_first),
