@@ -432,8 +432,8 @@ static const struct hb_opt options[] = {
     {"budget", 0, HB_OPT_SIZE, "BYTES", "memory that a program may use, in place of the device's",
      NULL, offsetof(struct options, budget_bytes), 0, 0},
     {"margin", 0, HB_OPT_STRING, "confident|none|BYTES|PERCENT%",
-     "what stays free (default: plan.margin of the file, confident: the upper "
-     "end of its interval fits)",
+     "what stays free (default: plan.margin of the file, confident: what 95 % of records like it "
+     "need fits)",
      NULL, offsetof(struct options, margin), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml|torchtitan|megatron|hf-trainer",

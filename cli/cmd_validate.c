@@ -29,7 +29,6 @@ struct options {
     struct hb_draw_options plot;
     double confidence;
     bool calibration;
-    struct hb_words scales;
     bool pairs;
     bool intervals;
     int part;
@@ -225,7 +224,9 @@ static bool has_bytes(const struct hb_report *r)
 static void print_report(const struct hb_env *env, const struct options *o,
                          const struct hb_report *r, FILE *to)
 {
-    if (o->common.json) {
+    if (o->calibration)
+        hb_report_calibration(r, to);
+    else if (o->common.json) {
         struct hb_head head = {.name = o->files.count == 1 ? o->files.items[0] : NULL,
                                .version = env->version,
                                .compiler = r->compiler,
@@ -235,37 +236,6 @@ static void print_report(const struct hb_env *env, const struct options *o,
         fputs(r->explanation ? r->explanation : r->cases[0].failed, to);
     else
         hb_report_text(r, to);
-}
-
-static bool run_files(struct hb_env *env, const struct options *o, const struct hb_words *files,
-                      struct devices *devices, const struct sink *sink)
-{
-    for (uint32_t i = 0; i < files->count; i++)
-        if (!run_file(env, o, devices, files->items[i], sink))
-            return false;
-    return true;
-}
-
-/* Scales are from all records of their files. */
-static int print_calibration(struct hb_env *env, const struct options *o, struct devices *devices,
-                             const struct hb_report *r)
-{
-    struct hb_report golden = {.arena = env->arena};
-    struct sink sink = {&golden, NULL};
-    struct options all = *o;
-    all.part = PART_ALL;
-    if (!run_files(env, &all, &o->scales, devices, &sink))
-        return HB_EXIT_INPUT;
-    struct hb_out *out = hb_out_open(env, o->common.output);
-    bool ok = hb_report_calibration(&golden, r, hb_out_file(out));
-    if (!ok)
-        hb_error(env->diag, (struct hb_loc){0},
-                 "--calibration: --scales names no record of an XLA program's peak");
-    if (ok)
-        hb_out_close(out);
-    else
-        hb_out_drop(out);
-    return ok ? HB_EXIT_YES : HB_EXIT_INPUT;
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
@@ -287,10 +257,9 @@ static int run(struct hb_env *env, int argc, char **argv)
     struct sink sink = {&report, o.pairs ? &pairs : NULL};
     if (o.explain)
         read_peaks(env, &o, &report);
-    if (!run_files(env, &o, &o.files, &devices, &sink))
-        return HB_EXIT_INPUT;
-    if (o.calibration)
-        return print_calibration(env, &o, &devices, &report);
+    for (uint32_t i = 0; i < o.files.count; i++)
+        if (!run_file(env, &o, &devices, o.files.items[i], &sink))
+            return HB_EXIT_INPUT;
     if (o.explain && !report.count) {
         hb_error(env->diag, (struct hb_loc){0}, "no record has the id '%s'", o.explain);
         return HB_EXIT_INPUT;
@@ -323,9 +292,6 @@ static const struct hb_opt options[] = {
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"calibration", 0, HB_OPT_FLAG, NULL, "print the table that intervals are made from, as C",
      NULL, offsetof(struct options, calibration), 0, 0},
-    {"scales", 0, HB_OPT_INPUTS, "FILE",
-     "with --calibration: records that rules were learnt from; they tell easy from hard", NULL,
-     offsetof(struct options, scales), 0, 0},
     {"intervals", 0, HB_OPT_FLAG, NULL, "also how often peaks are within, by what they are like",
      NULL, offsetof(struct options, intervals), 0, 0},
     {"pairs", 0, HB_OPT_FLAG, NULL, "also records that differ in one key, by what it costs", NULL,

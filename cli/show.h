@@ -13,8 +13,7 @@
 struct hb_env;
 
 /* The whole answer as text: verdict, peak, categories, largest tensors, time by stream, loading. */
-/* " (53.9 GiB to 56.8 GiB; 95 % of 875 records, wide: xla-tpu, v5e, experts, 40 % working)"; ""
- * where nothing is known. */
+/* " (53.9 GiB to 56.8 GiB; 95 % of 61 records like this)"; "" where nothing is known. */
 const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *interval);
 void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r);
 /* Bytes at the peak by category, as the key "categories". */

@@ -134,7 +134,6 @@ static void show_interval(struct hb_json *j, const struct hb_interval *i)
     hb_json_put_int(j, "high_bytes", i->high_bytes);
     hb_json_put_real(j, "confidence", i->confidence);
     hb_json_put_int(j, "records", i->records);
-    hb_json_put_text(j, "width", i->width);
     hb_json_put_text(j, "like", i->like);
     hb_json_object_end(j);
 }

@@ -330,10 +330,12 @@ static void show_margin(const struct page *g)
                 "  margin      none: predictions for torch are not calibrated; --margin 5%% "
                 "keeps some free\n");
     else if (g->a->margin.kind == HB_MARGIN_NONE)
-        fprintf(g->out, "  margin      none: up to %s may be needed (%.3g %% of %u records)\n",
+        fprintf(g->out,
+                "  margin      none: up to %s may be needed (%.3g %% of %u records like this)\n",
                 size_text(g, i->high_bytes), 100 * i->confidence, i->records);
     else if (g->a->margin.kind == HB_MARGIN_CONFIDENT)
-        fprintf(g->out, "  margin      up to %s fits: upper end of %.3g %% of %u records%s\n",
+        fprintf(g->out,
+                "  margin      up to %s fits: upper end of %.3g %% of %u records like this%s\n",
                 size_text(g, i->high_bytes), 100 * i->confidence, i->records, margin_cost(g));
     else
         fprintf(g->out, "  margin      %s stays free%s\n",

@@ -64,9 +64,9 @@ const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *i
     char high[HB_SIZE_TEXT];
     if (!i->records)
         return " (not calibrated)";
-    return hb_arena_printf(arena, " (%s to %s; %.3g %% of %u records, %s: %s)",
+    return hb_arena_printf(arena, " (%s to %s; %.3g %% of %u records like this)",
                            hb_size_print(i->low_bytes, low), hb_size_print(i->high_bytes, high),
-                           100 * i->confidence, i->records, i->width, i->like);
+                           100 * i->confidence, i->records);
 }
 
 static void show_fit(const struct page *g)

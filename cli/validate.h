@@ -36,9 +36,8 @@ void hb_report_explain(struct hb_report *r, const struct hb_case *c,
 void hb_report_name(struct hb_report *r, const struct hb_spec *spec);
 /* Takes the record's "date" into account. */
 void hb_report_date(struct hb_report *r, const struct hb_node *record);
-/* The calibration table of the cases, with scales from those that rules were learnt from:
- * sim/engine/interval_table.c. False: there is none of those. */
-bool hb_report_calibration(const struct hb_report *golden, const struct hb_report *r, FILE *to);
+/* The calibration table of the cases: sim/engine/interval_table.c. */
+void hb_report_calibration(const struct hb_report *r, FILE *to);
 /* By what cases are like: how many there are, how often the truth is within, how wide it is. */
 void hb_report_intervals_text(const struct hb_report *r, FILE *to);
 void hb_report_text(const struct hb_report *r, FILE *to);

@@ -1,11 +1,12 @@
 /* The table that intervals are made from, out of calibration records: see sim/engine/interval.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "cli/validate.h"
-#include "sim/engine/interval_fit.h"
+#include "sim/engine/interval.h"
 
-enum { IN_LINE = 8 };
+enum { PPM = 1000000, ROWS_IN_LINE = 4 };
 
 void hb_report_date(struct hb_report *r, const struct hb_node *record)
 {
@@ -18,62 +19,47 @@ void hb_report_date(struct hb_report *r, const struct hb_node *record)
         r->last_date = hb_arena_strdup(r->arena, date->text);
 }
 
-static uint32_t list_errors(const struct hb_report *r, struct hb_interval_error **out)
+static int by_ratio(const void *a, const void *b)
 {
+    const struct hb_interval_row *x = a, *y = b;
+    if (x->ratio_ppm != y->ratio_ppm)
+        return (x->ratio_ppm > y->ratio_ppm) - (x->ratio_ppm < y->ratio_ppm);
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+static uint32_t list_rows(const struct hb_report *r, struct hb_interval_row *rows)
+{
+    static const double most = 2000; /* off by more is as bad; a ratio stays within its type */
     uint32_t n = 0;
-    *out = hb_arena_alloc(r->arena, r->count + 1, sizeof **out);
     for (uint32_t i = 0; i < r->count; i++) {
         const struct hb_case *c = &r->cases[i];
-        if (!c->failed && !c->speed && !c->verdict && c->predicted_bytes > 0 &&
-            c->measured_bytes > 0 && hb_interval_is_known(c->kind))
-            (*out)[n++] = (struct hb_interval_error){
-                c->kind, (double)c->measured_bytes / (double)c->predicted_bytes - 1, c->loose};
+        if (c->failed || c->speed || c->predicted_bytes <= 0 || c->measured_bytes <= 0)
+            continue;
+        double ratio = (double)c->measured_bytes / (double)c->predicted_bytes;
+        ratio = ratio < most ? ratio : most;
+        rows[n++] = (struct hb_interval_row){c->kind, (int32_t)(ratio * PPM + 0.5)};
     }
+    qsort(rows, n, sizeof *rows, by_ratio);
     return n;
 }
 
-static void print_scales(struct hb_arena *arena, const struct hb_interval_fit *f, FILE *to)
+void hb_report_calibration(const struct hb_report *r, FILE *to)
 {
-    fputs("static const struct hb_interval_scale scales[] = {\n", to);
-    for (uint32_t i = 0; i < f->scale_count; i++) {
-        const struct hb_interval_scale *s = &f->scales[i];
-        fprintf(to, "    {%u, 0x%06x, %d, %u},", s->level, s->kind, s->scale_ppm, s->records);
-        if (s->level == HB_INTERVAL_LEVELS)
-            fprintf(to, " /* %s */", hb_interval_kind_words(arena, s->kind));
-        fputs("\n", to);
-    }
-    fputs("};\n", to);
-}
-
-static void print_scores(const struct hb_interval_fit *f, FILE *to)
-{
-    fputs("static const int32_t scores_ppm[] = {\n", to);
-    for (uint32_t i = 0; i < f->count; i++)
-        fprintf(to, "%s%d,%s", i % IN_LINE ? " " : "    ", f->scores_ppm[i],
-                i % IN_LINE == IN_LINE - 1 || i + 1 == f->count ? "\n" : "");
-    fputs(f->count ? "};\n" : "    0,\n};\n", to);
-}
-
-bool hb_report_calibration(const struct hb_report *golden, const struct hb_report *r, FILE *to)
-{
-    struct hb_interval_error *known, *unseen;
-    struct hb_interval_fit f;
-    uint32_t known_count = list_errors(golden, &known), count = list_errors(r, &unseen);
-    if (!known_count)
-        return false;
-    hb_interval_fit(r->arena, known, known_count, unseen, count, &f);
+    struct hb_interval_row *rows = hb_arena_alloc(r->arena, r->count + 1, sizeof *rows);
+    uint32_t n = list_rows(r, rows);
     fprintf(to,
-            "/* Written by `make calibration`: scales from %u records, scores from %u. See "
-            "interval.h. */\n"
+            "/* Written by `make calibration` from %u records: see interval.h. */\n"
             "/* clang-format off */\n"
-            "#include \"sim/engine/interval.h\"\n\n",
-            known_count, count);
-    print_scales(r->arena, &f, to);
-    print_scores(&f, to);
+            "#include \"sim/engine/interval.h\"\n\n"
+            "static const struct hb_interval_row rows[] = {\n",
+            n);
+    for (uint32_t i = 0; i < n; i++)
+        fprintf(to, "%s{0x%05x, %d},%s", i % ROWS_IN_LINE ? " " : "    ", rows[i].kind,
+                rows[i].ratio_ppm, i % ROWS_IN_LINE == ROWS_IN_LINE - 1 || i + 1 == n ? "\n" : "");
+    if (!n)
+        fputs("    {0, 1000000},\n", to);
     fprintf(to,
-            "const struct hb_interval_table hb_interval_table = {\n"
-            "    scales, %u, scores_ppm, %u, %d, \"%s\", \"%s\"};\n",
-            f.scale_count, f.count, f.usual_ppm, r->first_date ? r->first_date : "",
-            r->last_date ? r->last_date : "");
-    return true;
+            "};\n"
+            "const struct hb_interval_table hb_interval_table = {rows, %u, \"%s\", \"%s\"};\n",
+            n, r->first_date ? r->first_date : "", r->last_date ? r->last_date : "");
 }

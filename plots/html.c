@@ -164,8 +164,8 @@ static void put_figures(struct page *p)
     put_figure(p, "peak of a device", bytes_text(p, o->peak_bytes));
     if (o->high_bytes > 0)
         put_figure(p,
-                   hb_arena_printf(p->arena, "%.3g %% of %lld records", 100 * o->confidence,
-                                   (long long)o->records),
+                   hb_arena_printf(p->arena, "%.3g %% of %lld records like this",
+                                   100 * o->confidence, (long long)o->records),
                    hb_arena_printf(p->arena, "%s to %s", bytes_text(p, o->low_bytes),
                                    bytes_text(p, o->high_bytes)));
     if (o->budget_bytes > 0) {

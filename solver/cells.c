@@ -296,12 +296,12 @@ static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct 
 
 /* With its upper end where that is asked for. */
 static bool is_within(const struct hb_search *s, uint32_t cell, const struct hb_spec *spec,
-                      const struct hb_memory *memory)
+                      int64_t peak_bytes)
 {
     const struct hb_plan_ask *ask = s->ask;
-    return memory->peak_bytes <= hb_search_peak_bytes(s, cell) &&
+    return peak_bytes <= hb_search_peak_bytes(s, cell) &&
            (!(ask->confidence > 0) ||
-            hb_interval_high(spec, ask->confidence, memory) <= ask->whole_bytes);
+            hb_interval_high(spec, ask->confidence, peak_bytes) <= ask->whole_bytes);
 }
 
 /* For the certificate. */
@@ -322,7 +322,7 @@ static void record(struct hb_search *s, const struct hb_choice *c, const struct 
                          .limit_bytes = hb_search_peak_bytes(s, c->cell),
                          .host_bytes = memory->host_bytes};
     if (confidence > 0)
-        r->high_bytes = hb_interval_high(spec, confidence, memory);
+        r->high_bytes = hb_interval_high(spec, confidence, memory->peak_bytes);
     r->parts = hb_arena_alloc(s->arena, c->run_count, sizeof *r->parts);
     for (uint32_t i = 0; i < c->run_count; i++) {
         const struct hb_run *run = &c->runs[i];
@@ -339,12 +339,13 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
     if (!lower_choice(s, c, &spec, &p))
         return false;
     hb_run_memory_live(s->scratch, &p, memory);
-    if (!is_within(s, c->cell, &spec, memory)) {
+    if (!is_within(s, c->cell, &spec, memory->peak_bytes)) {
         record(s, c, &spec, memory, false, 0);
         return false;
     }
     hb_run_memory(s->scratch, &p, memory);
-    bool fits = is_within(s, c->cell, &spec, memory) && memory->host_bytes <= s->ask->host_bytes;
+    bool fits = is_within(s, c->cell, &spec, memory->peak_bytes) &&
+                memory->host_bytes <= s->ask->host_bytes;
     if (fits)
         *out_step_ns = hb_run_step_ns(s->scratch, &p, s->ask->device);
     record(s, c, &spec, memory, fits, fits ? *out_step_ns : 0);

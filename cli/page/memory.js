@@ -38,7 +38,7 @@ export function sentence(r) {
   const i = r.interval;
   const rest = r.budget_bytes - r.peak_bytes;
   return `peak ${bytes(r.peak_bytes)} of ${bytes(r.budget_bytes)}` +
-    (i ? ` (${bytes(i.low_bytes)} to ${bytes(i.high_bytes)}; ${Math.round(i.confidence * 100)} % of ${i.records} records, ${i.width}: ${i.like})` : "") +
+    (i ? ` (${bytes(i.low_bytes)} to ${bytes(i.high_bytes)}; ${Math.round(i.confidence * 100)} % of ${i.records} records like this)` : "") +
     (rest >= 0 ? `, ${bytes(rest)} free` : `, ${bytes(-rest)} too much`);
 }
 

@@ -1,31 +1,42 @@
-/* Kinds of steps, their spreads, and the order statistics of scores: see interval.h. */
+/* Groupings of calibration records, and their order statistics: see interval.h. */
 #include "sim/engine/interval.h"
 
 #include <math.h>
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "sim/engine/run.h"
 
 /* --- kinds --- */
 
-/* Four bits each, in the order in which they narrow a kind. */
-enum trait { FAMILY, CHIP, EXPERTS, HARD, FEW, RARE, TRAIT_COUNT };
+/* Four bits each. */
+enum trait { FAMILY, CHIP, SORT, LOSS, TRAIT_COUNT };
 enum { TRAIT_BITS = 4, TRAIT_MASK = 15, UNKNOWN = 15, PPM = 1000000 };
-_Static_assert((int)TRAIT_COUNT == (int)HB_INTERVAL_LEVELS, "a trait for each level");
 
-/* An empty word is not said. */
-static const char *const words[TRAIT_COUNT][3] = {
+/* How far errors spread, by what the learning part of the calibration records shows. */
+enum sort { USUAL, EXPERTS, KNOBS, HARD, FREE };
+
+static const char *const words[TRAIT_COUNT][5] = {
     [FAMILY] = {"xla-tpu", "xla-gpu on NVIDIA", "xla-gpu on AMD"},
     [CHIP] = {"v5e", "v5p", "v6e"},
-    [EXPERTS] = {"dense", "experts"},
-    [HARD] = {"", "hard form"},
-    [FEW] = {"", "few layers"},
-    [RARE] = {"", "rare knobs"}};
+    [SORT] = {[USUAL] = "usual dense steps",
+              [EXPERTS] = "usual steps with experts",
+              [KNOBS] = "scans with unusual knobs or few layers",
+              [HARD] = "steps with pipelines, loops or nested scans, split sequences or states on "
+                       "the host",
+              [FREE] = "steps without activation constraints"},
+    [LOSS] = {"whole logits", "logits in chunks"}};
+
+#define TRAIT(t) ((uint32_t)TRAIT_MASK << TRAIT_BITS * (t))
+/* Narrowest first. Which of them are worth it was seen on the calibration records themselves, not
+ * on those that coverage is counted on. */
+static const uint32_t groupings[] = {TRAIT(FAMILY) | TRAIT(CHIP) | TRAIT(SORT) | TRAIT(LOSS),
+                                     TRAIT(FAMILY) | TRAIT(CHIP) | TRAIT(SORT),
+                                     TRAIT(FAMILY) | TRAIT(SORT), TRAIT(SORT), 0};
+enum { GROUPINGS = sizeof groupings / sizeof groupings[0] };
 
 static uint32_t with_trait(uint32_t kind, enum trait t, uint32_t value)
 {
-    return kind | value << TRAIT_BITS * t;
+    return (kind & ~TRAIT(t)) | value << TRAIT_BITS * t;
 }
 
 static uint32_t trait_of(uint32_t kind, enum trait t)
@@ -52,6 +63,30 @@ static uint32_t chip_of(const struct hb_spec *s)
     return UNKNOWN;
 }
 
+static bool has_host_states(const struct hb_spec *s)
+{
+    return s->optimizer.offload == HB_PLACE_PINNED_HOST ||
+           s->optimizer.ema == HB_PLACE_PINNED_HOST ||
+           s->optimizer.params_offload == HB_PLACE_PINNED_HOST;
+}
+
+/* Few layers: what stands at the model's ends weighs more than in models as they are trained. */
+static bool has_unusual_knobs(const struct hb_spec *s)
+{
+    enum { FEW_LAYERS = 16 };
+    int64_t layers = 0;
+    const struct hb_optim *o = &s->optimizer;
+    bool unusual = o->name != HB_OPT_ADAMW || o->moments[0] != HB_DT_F32 ||
+                   o->moments[1] != HB_DT_F32 || o->ema != HB_PLACE_NONE || s->step.cast_upfront ||
+                   !s->step.donate || s->step.nan_to_num || s->precision.grads != HB_GRADS_PARAMS ||
+                   s->lookup == HB_LOOKUP_ONEHOT;
+    for (int i = 0; i < s->model.block_count; i++) {
+        unusual = unusual || s->model.blocks[i].attention.kernel == HB_KERNEL_NAIVE;
+        layers += s->model.blocks[i].repeat;
+    }
+    return unusual || layers < FEW_LAYERS;
+}
+
 static bool has_experts(const struct hb_spec *s)
 {
     bool experts = false;
@@ -60,174 +95,140 @@ static bool has_experts(const struct hb_spec *s)
     return experts;
 }
 
-/* Pipelines, loops and nested scans, split sequences, states on the host, no constraints. */
-static bool is_hard(const struct hb_spec *s)
+/* By what no cell of a search changes. */
+static enum sort given_sort(const struct hb_spec *s)
 {
-    const struct hb_optim *o = &s->optimizer;
-    return s->mesh[HB_AX_SEQUENCE] > 1 || s->mesh[HB_AX_PIPELINE] > 1 ||
-           s->stack.form != HB_FORM_SCAN || !s->sharding.activation_constraints ||
-           o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
-           o->params_offload == HB_PLACE_PINNED_HOST;
+    if (!s->sharding.activation_constraints)
+        return FREE;
+    if (has_unusual_knobs(s))
+        return KNOBS;
+    return has_experts(s) ? EXPERTS : USUAL;
 }
 
-/* What stands at the model's ends weighs more than in models as they are trained. */
-static bool has_few_layers(const struct hb_spec *s)
+static enum sort sort_of(const struct hb_spec *s)
 {
-    enum { FEW_LAYERS = 16 };
-    int64_t layers = 0;
-    for (int i = 0; i < s->model.block_count; i++)
-        layers += s->model.blocks[i].repeat;
-    return layers < FEW_LAYERS;
-}
-
-static bool has_rare_knobs(const struct hb_spec *s)
-{
-    const struct hb_optim *o = &s->optimizer;
-    bool rare = o->name != HB_OPT_ADAMW || o->moments[0] != HB_DT_F32 ||
-                o->moments[1] != HB_DT_F32 || o->ema != HB_PLACE_NONE || s->step.cast_upfront ||
-                !s->step.donate || s->step.nan_to_num || s->precision.grads != HB_GRADS_PARAMS ||
-                s->lookup == HB_LOOKUP_ONEHOT;
-    for (int i = 0; i < s->model.block_count; i++)
-        rare = rare || s->model.blocks[i].attention.kernel == HB_KERNEL_NAIVE;
-    return rare;
+    bool hard = s->mesh[HB_AX_SEQUENCE] > 1 || s->mesh[HB_AX_PIPELINE] > 1 ||
+                s->stack.form != HB_FORM_SCAN || has_host_states(s);
+    enum sort given = given_sort(s);
+    return given != FREE && hard ? HARD : given;
 }
 
 uint32_t hb_interval_kind(const struct hb_spec *s)
 {
     uint32_t kind = with_trait(0, FAMILY, family_of(s));
     kind = with_trait(kind, CHIP, chip_of(s));
-    kind = with_trait(kind, EXPERTS, has_experts(s));
-    kind = with_trait(kind, HARD, is_hard(s));
-    kind = with_trait(kind, FEW, has_few_layers(s));
-    return with_trait(kind, RARE, has_rare_knobs(s));
-}
-
-bool hb_interval_is_known(uint32_t kind)
-{
-    return trait_of(kind, FAMILY) != UNKNOWN;
-}
-
-uint32_t hb_interval_kind_at(uint32_t kind, uint32_t level)
-{
-    return kind & (((uint32_t)1 << TRAIT_BITS * level) - 1);
-}
-
-const char *hb_interval_kind_words(struct hb_arena *arena, uint32_t kind)
-{
-    struct hb_str s;
-    hb_str_init(&s, arena);
-    for (int t = 0; t < TRAIT_COUNT; t++) {
-        uint32_t value = trait_of(kind, (enum trait)t);
-        if (value != UNKNOWN && *words[t][value])
-            hb_str_addf(&s, "%s%s", s.len ? ", " : "", words[t][value]);
-    }
-    return s.text;
-}
-
-/* --- spreads --- */
-
-/* Of the peak, beside what is working: on golden records, whose scores it makes most alike of 0.1,
- * 0.2, 0.3, 0.5 and 1. */
-static const double loose_part = 0.3;
-
-static double working_bytes(const struct hb_memory *m)
-{
-    return (double)m->category_bytes[HB_CAT_WORKING] +
-           (double)m->category_bytes[HB_CAT_COMMUNICATION];
-}
-
-double hb_interval_loose(const struct hb_memory *m)
-{
-    return loose_part * (double)m->peak_bytes + working_bytes(m);
-}
-
-double hb_interval_scale(const struct hb_interval_scale *scales, uint32_t count, uint32_t kind)
-{
-    for (uint32_t i = count; i > 0; i--)
-        if (scales[i - 1].kind == hb_interval_kind_at(kind, scales[i - 1].level))
-            return (double)scales[i - 1].scale_ppm / PPM;
-    return 0;
-}
-
-static double scale_of(const struct hb_spec *spec)
-{
-    const struct hb_interval_table *t = &hb_interval_table;
-    uint32_t kind = hb_interval_kind(spec);
-    return hb_interval_is_known(kind) ? hb_interval_scale(t->scales, t->scale_count, kind) : 0;
+    kind = with_trait(kind, SORT, sort_of(s));
+    return with_trait(kind, LOSS, s->loss.chunks > 1);
 }
 
 /* --- order statistics --- */
 
-/* Ends in spreads, and the confidence that they have. */
-struct ends {
-    double low;
-    double high;
+struct group {
+    uint32_t mask; /* of the traits that its records share */
+    uint32_t records;
     double confidence;
+    int32_t low_ppm;
+    int32_t high_ppm;
 };
 
-/* Below: a quarter of what may lie outside. The prediction itself is always within: that only
- * widens. */
-static struct ends find_ends(double confidence)
+static uint32_t count_like(uint32_t kind, uint32_t mask)
 {
-    const struct hb_interval_table *t = &hb_interval_table;
-    double outside = (1 - confidence) * ((double)t->count + 1) + 1e-9;
-    if (t->count < 2)
-        return (struct ends){0};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < hb_interval_table.count; i++)
+        n += !((hb_interval_table.rows[i].kind ^ kind) & mask);
+    return n;
+}
+
+/* The ratio of a rank from 1, by rising ratio. */
+static int32_t ratio_of_rank(uint32_t kind, uint32_t mask, uint32_t rank)
+{
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < hb_interval_table.count; i++) {
+        seen += !((hb_interval_table.rows[i].kind ^ kind) & mask);
+        if (seen == rank)
+            return hb_interval_table.rows[i].ratio_ppm;
+    }
+    return PPM;
+}
+
+/* Half of what may lie outside beyond either end, an odd one beyond the upper. The prediction
+ * itself is always within: that only widens. */
+static struct group make_group(uint32_t kind, uint32_t mask, uint32_t n, double confidence)
+{
+    double outside = (1 - confidence) * ((double)n + 1) + 1e-9;
     uint32_t ranks = outside >= 2 ? (uint32_t)outside : 2;
-    uint32_t below = ranks >= 4 ? ranks / 4 : 1;
-    double low = (double)t->scores_ppm[below - 1] / PPM;
-    double high = (double)t->scores_ppm[t->count - (ranks - below)] / PPM;
-    return (struct ends){low < 0 ? low : 0, high > 0 ? high : 0,
-                         outside >= 2 ? confidence : 1 - 2 / ((double)t->count + 1)};
+    double reached = outside >= 2 ? confidence : 1 - 2 / ((double)n + 1);
+    uint32_t below = ranks / 2;
+    struct group g = {mask, n, reached, ratio_of_rank(kind, mask, below),
+                      ratio_of_rank(kind, mask, n + 1 - (ranks - below))};
+    g.low_ppm = g.low_ppm < PPM ? g.low_ppm : PPM;
+    g.high_ppm = g.high_ppm > PPM ? g.high_ppm : PPM;
+    return g;
 }
 
-static int64_t add_spreads(int64_t peak_bytes, double bytes)
+static struct group find_group(uint32_t kind, double confidence)
 {
-    double end = ceil((double)peak_bytes + bytes);
-    return bytes <= 0 ? peak_bytes : end < 0x1p62 ? (int64_t)end : INT64_MAX;
+    uint32_t n = 0;
+    for (int i = 0; i < GROUPINGS && trait_of(kind, FAMILY) != UNKNOWN; i++) {
+        n = count_like(kind, groupings[i]);
+        /* a little less than was asked, from records that are alike, tells more than all of it
+         * from records that are not: what is reached is said */
+        bool enough = (1 - confidence) * ((double)n + 1) >= 1 - 1e-9;
+        if (enough || (i == GROUPINGS - 1 && n > 2))
+            return make_group(kind, groupings[i], n, confidence);
+    }
+    return (struct group){.low_ppm = PPM, .high_ppm = PPM};
 }
 
-int64_t hb_interval_high(const struct hb_spec *spec, double confidence, const struct hb_memory *m)
+static int64_t scale_up(int64_t bytes, int32_t ppm)
 {
-    return add_spreads(m->peak_bytes,
-                       find_ends(confidence).high * scale_of(spec) * hb_interval_loose(m));
+    double scaled = ceil((double)bytes * (double)ppm / PPM);
+    return ppm == PPM ? bytes : scaled < 0x1p62 ? (int64_t)scaled : INT64_MAX;
 }
 
-/* "wide": half as much again as half of the records are. */
-static const char *width_word(double spread, int64_t peak_bytes)
+static const char *group_words(struct hb_arena *arena, uint32_t kind, uint32_t mask)
 {
-    double times = spread / ((double)peak_bytes * hb_interval_table.usual_ppm / PPM);
-    return times < 2.0 / 3 ? "narrow" : times > 1.5 ? "wide" : "usual";
+    struct hb_str s;
+    hb_str_init(&s, arena);
+    for (int t = 0; t < TRAIT_COUNT; t++)
+        if ((mask & TRAIT(t)) && trait_of(kind, (enum trait)t) != UNKNOWN)
+            hb_str_addf(&s, "%s%s", s.len ? ", " : "", words[t][trait_of(kind, (enum trait)t)]);
+    return s.len ? s.text : "all records";
 }
 
 void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double confidence,
-                      const struct hb_memory *m, struct hb_interval *out)
+                      int64_t peak_bytes, struct hb_interval *out)
 {
-    struct ends ends = find_ends(confidence);
-    double spread = scale_of(spec) * hb_interval_loose(m);
-    double low = floor((double)m->peak_bytes + ends.low * spread);
-    *out = (struct hb_interval){m->peak_bytes, m->peak_bytes, 0, 0, "", ""};
-    if (!(spread > 0) || !(ends.confidence > 0))
-        return;
-    if (low < (double)m->peak_bytes)
-        out->low_bytes = low > 0 ? (int64_t)low : 0;
-    out->high_bytes = add_spreads(m->peak_bytes, ends.high * spread);
-    out->confidence = ends.confidence;
-    out->records = hb_interval_table.count;
-    out->width = width_word(spread, m->peak_bytes);
-    out->like = hb_arena_printf(arena, "%s, %.0f %% working",
-                                hb_interval_kind_words(arena, hb_interval_kind(spec)),
-                                100 * working_bytes(m) / (double)m->peak_bytes);
+    uint32_t kind = hb_interval_kind(spec);
+    struct group g = find_group(kind, confidence);
+    *out = (struct hb_interval){
+        .low_bytes = g.low_ppm == PPM
+                         ? peak_bytes
+                         : (int64_t)floor((double)peak_bytes * (double)g.low_ppm / PPM),
+        .high_bytes = scale_up(peak_bytes, g.high_ppm),
+        .confidence = g.confidence,
+        .records = g.records,
+        .like = group_words(arena, kind, g.mask)};
+}
+
+int64_t hb_interval_high(const struct hb_spec *spec, double confidence, int64_t peak_bytes)
+{
+    return scale_up(peak_bytes, find_group(hb_interval_kind(spec), confidence).high_ppm);
 }
 
 /* One more than what fits by the ratio, for what rounding does. */
+static int64_t unscale(int64_t budget_bytes, int32_t ppm)
+{
+    if (ppm == PPM || budget_bytes == INT64_MAX)
+        return budget_bytes;
+    int64_t most = (int64_t)ceil((double)budget_bytes * PPM / (double)ppm) + 1;
+    return most < budget_bytes ? most : budget_bytes;
+}
+
 int64_t hb_interval_most_peak(const struct hb_spec *spec, double confidence, int64_t budget_bytes)
 {
-    double times = 1 + find_ends(confidence).high * scale_of(spec) * loose_part;
-    if (times <= 1 || budget_bytes == INT64_MAX)
-        return budget_bytes;
-    int64_t most = (int64_t)ceil((double)budget_bytes / times) + 1;
-    return most < budget_bytes ? most : budget_bytes;
+    struct group g = find_group(hb_interval_kind(spec), confidence);
+    return unscale(budget_bytes, g.high_ppm);
 }
 
 enum hb_verdict hb_interval_verdict(const struct hb_interval *i, int64_t budget_bytes)

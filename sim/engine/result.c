@@ -207,7 +207,7 @@ static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_r
     hb_budget_make(spec, out->device, &out->budget);
     out->budget_bytes = out->budget.bytes;
     out->step_fits = out->memory.peak_bytes <= out->budget_bytes;
-    hb_interval_make(arena, spec, spec->plan.confidence, &out->memory, &out->interval);
+    hb_interval_make(arena, spec, spec->plan.confidence, out->memory.peak_bytes, &out->interval);
     out->step_verdict = hb_interval_verdict(&out->interval, out->budget_bytes);
     rate_step(out);
     if (!check_time(diag, out))

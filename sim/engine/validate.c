@@ -82,12 +82,11 @@ static void predict_bytes(struct hb_arena *arena, const struct hb_record *r, str
     out->predicted_bytes = memory->peak_bytes;
     set_parts(r, memory, out);
     struct hb_interval interval;
-    hb_interval_make(arena, &r->spec, r->spec.plan.confidence, memory, &interval);
+    hb_interval_make(arena, &r->spec, r->spec.plan.confidence, memory->peak_bytes, &interval);
     out->low_bytes = interval.low_bytes;
     out->high_bytes = interval.high_bytes;
     out->kind = hb_interval_kind(&r->spec);
-    out->loose = hb_interval_loose(memory) / (double)memory->peak_bytes;
-    out->like = interval.records ? hb_interval_kind_words(arena, out->kind) : "";
+    out->like = interval.like;
     out->error_pct = error_pct((double)memory->peak_bytes, (double)r->peak_bytes);
     out->usual_bytes = usual_formula(program, memory);
     out->usual_error_pct = error_pct((double)out->usual_bytes, (double)r->peak_bytes);
@@ -106,7 +105,7 @@ static void predict_verdict(struct hb_arena *arena, const struct hb_record *r,
         return;
     }
     hb_budget_make(&r->spec, device, &budget);
-    hb_interval_make(arena, &r->spec, r->spec.plan.confidence, memory, &interval);
+    hb_interval_make(arena, &r->spec, r->spec.plan.confidence, memory->peak_bytes, &interval);
     out->predicted_bytes = memory->peak_bytes;
     out->budget_bytes = budget.bytes;
     out->low_bytes = interval.low_bytes;

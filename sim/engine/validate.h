@@ -25,8 +25,7 @@ struct hb_case {
     int64_t low_bytes; /* of the prediction's interval */
     int64_t high_bytes;
     uint32_t kind;       /* hb_interval_kind */
-    double loose;        /* hb_interval_loose, in parts of the prediction */
-    const char *like;    /* which kind of step, by its interval; null: none is told */
+    const char *like;    /* the records that the interval is from; null: none is told */
     int64_t usual_bytes; /* the usual formula: state, gradients, saved activations, logits */
     int64_t measured_part[HB_PART_COUNT]; /* -1: not measured */
     int64_t predicted_part[HB_PART_COUNT];
