@@ -11,19 +11,16 @@ static bool is_resource(const struct hb_sentence *l, int i)
 /* "an out-of-memory log": it says nothing of what happened, but for "out-of-memory error". */
 static bool is_adjective(const struct hb_sentence *l, int i, int memory)
 {
-    static const char *const nouns[] = {"exception", "when",    "while",   "during",  "at",
-                                        "killer",    "handler", "kill",    "kills",   "oom",
-                                        "issue",     "issues",  "problem", "problems"};
+    static const char *const nouns[] = {"exception", "when",    "while",   "during",   "at",
+                                        "killer",    "handler", "kill",    "kills",    "oom",
+                                        "issue",     "issues",  "problem", "problems", NULL};
     if (memory + 1 >= l->count || l->word[memory + 1].kind != HB_WORD_TEXT ||
         l->bits[memory + 1] & FAILS || hb_sentence_is(l, memory + 1, "errors") ||
         (i > 0 && l->bits[i - 1] & DEVICE))
         return false;
     if (*l->word[memory].span.end == '-') /* in an address: "#out-of-memory-issues" */
         return true;
-    for (size_t k = 0; k < sizeof nouns / sizeof *nouns; k++)
-        if (hb_sentence_is(l, memory + 1, nouns[k]))
-            return false;
-    return true;
+    return !hb_sentence_is_any(l, memory + 1, nouns);
 }
 
 bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
@@ -68,18 +65,14 @@ static bool is_frame(const struct hb_sentence *l, int i)
 static bool is_none(const struct hb_sentence *l, int i)
 {
     enum { FAR = 10 };
-    static const char *const nones[] = {"no", "zero", "without", "never", "avoids"};
+    static const char *const nones[] = {"no", "zero", "without", "never", "avoids", NULL};
     static const char *const joins[] = {
         "or",   "and", "max",     "high",    "cuda",    "gpu",     "any",   "more", "oom", "ooms",
-        "kill", "of",  "further", "getting", "hitting", "running", "going", "into", "an"};
+        "kill", "of",  "further", "getting", "hitting", "running", "going", "into", "an",  NULL};
     for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
-        bool joined = l->word[k].kind == HB_WORD_PAUSE;
-        for (size_t n = 0; n < sizeof nones / sizeof *nones; n++)
-            if (hb_sentence_is(l, k, nones[n])) /* no name, as ZeRO-2 is */
-                return l->word[k].span.end < l->span.end && *l->word[k].span.end == ' ';
-        for (size_t n = 0; n < sizeof joins / sizeof *joins; n++)
-            joined = joined || hb_sentence_is(l, k, joins[n]);
-        if (!joined)
+        if (hb_sentence_is_any(l, k, nones)) /* no name, as ZeRO-2 is */
+            return l->word[k].span.end < l->span.end && *l->word[k].span.end == ' ';
+        if (l->word[k].kind != HB_WORD_PAUSE && !hb_sentence_is_any(l, k, joins))
             return false;
     }
     return false;
@@ -95,15 +88,13 @@ static bool is_counted_none(const struct hb_sentence *l, int i)
 /* "the status OOMKilled never occurs" */
 static bool is_never(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"occurs", "occurred", "happens", "happened", "appears"};
+    static const char *const verbs[] = {"occurs",   "occurred", "happens",
+                                        "happened", "appears",  NULL};
     enum { FAR = 3 };
     int k = i + 1;
     while (k <= i + FAR && !hb_sentence_is(l, k, "never"))
         k++;
-    for (size_t v = 0; k <= i + FAR && v < sizeof verbs / sizeof *verbs; v++)
-        if (hb_sentence_is(l, k + 1, verbs[v]))
-            return true;
-    return false;
+    return k <= i + FAR && hb_sentence_is_any(l, k + 1, verbs);
 }
 
 /* "is_oom", "test_oom_defers": a name */
@@ -127,9 +118,10 @@ static bool is_error_number(const struct hb_sentence *l, int i)
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {
-        "score",    "adj",       "reaper",   "prevention", "handler",  "handling",  "safe",
-        "scenario", "scenarios", "test",     "tests",      "style",    "check",     "checks",
-        "surfaced", "prone",     "catching", "catch",      "recovery", "detection", "avoidance"};
+        "score",    "adj",       "reaper",    "prevention", "handler",  "handling",
+        "safe",     "scenario",  "scenarios", "test",       "tests",    "style",
+        "check",    "checks",    "surfaced",  "prone",      "catching", "catch",
+        "recovery", "detection", "avoidance", NULL};
     if (is_error_number(l, i))
         return true;
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
@@ -138,10 +130,7 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
     if (is_compared(l, i) || is_frame(l, i) || is_none(l, i) || is_named(l, i) || is_never(l, i) ||
         is_counted_none(l, i))
         return false;
-    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-        if (hb_sentence_is(l, i + 1, others[k]))
-            return false;
-    return true;
+    return !hb_sentence_is_any(l, i + 1, others);
 }
 
 /* "could not [be] allocate[d]", not "does not allocate" */
@@ -251,12 +240,10 @@ static bool is_denied(const struct hb_sentence *l, int i)
 /* "VRAM usage has gone above the card's capacity" */
 static bool is_above(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"gone", "goes", "went", "going"};
+    static const char *const verbs[] = {"gone", "goes", "went", "going", NULL};
     enum { FAR = 4, WIDE = 12 };
-    bool goes = false;
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        goes = goes || hb_sentence_is(l, i - 1, verbs[k]);
-    return hb_sentence_is(l, i, "above") && goes && hb_sentence_behind(l, i, WIDE, MEMORY) >= 0 &&
+    return hb_sentence_is(l, i, "above") && hb_sentence_is_any(l, i - 1, verbs) &&
+           hb_sentence_behind(l, i, WIDE, MEMORY) >= 0 &&
            hb_sentence_ahead(l, i, FAR, TOTALS | LIMITS) >= 0;
 }
 
@@ -315,12 +302,9 @@ static bool is_more_shared(const struct hb_sentence *l, int i)
 /* "too much for my GPU RAM", "too large for the device's memory" */
 static bool is_too_much_for(const struct hb_sentence *l, int i)
 {
-    static const char *const words[] = {"much", "large", "big", "many", "long"};
-    bool much = false;
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        much = much || hb_sentence_is(l, i, words[k]);
-    return much && hb_sentence_is(l, i - 1, "too") && hb_sentence_is(l, i + 1, "for") &&
-           hb_sentence_ahead(l, i + 1, 4, MEMORY) >= 0;
+    static const char *const words[] = {"much", "large", "big", "many", "long", NULL};
+    return hb_sentence_is_any(l, i, words) && hb_sentence_is(l, i - 1, "too") &&
+           hb_sentence_is(l, i + 1, "for") && hb_sentence_ahead(l, i + 1, 4, MEMORY) >= 0;
 }
 
 /* "does not fit into memory", "too large to fit in GPU memory" */
@@ -348,10 +332,8 @@ static bool is_but_only(const struct hb_sentence *l, int i)
 /* "your RAM was full", "RAM usage is maxed" */
 static bool is_full(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"is", "was", "are", "were", "gets", "got", "becomes"};
-    bool told = false;
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        told = told || hb_sentence_is(l, i - 1, verbs[k]) || hb_sentence_is(l, i - 2, verbs[k]);
+    static const char *const verbs[] = {"is", "was", "are", "were", "gets", "got", "becomes", NULL};
+    bool told = hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
     bool host = (hb_sentence_is(l, i, "filled") || hb_sentence_is(l, i, "maxed")) &&
                 hb_sentence_behind(l, i, 3, HOST) >= 0; /* a device's may spill over */
     return (hb_sentence_is(l, i, "full") || host) && told &&
@@ -361,16 +343,14 @@ static bool is_full(const struct hb_sentence *l, int i)
 /* "my CPU memory is used up", "eats up all RAM", "the GPU memory explodes" */
 static bool is_used_up(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"used",   "uses", "using", "eaten", "eats",
-                                        "eating", "ate",  "fills", "filled"};
+    static const char *const verbs[] = {"used",   "uses", "using", "eaten",  "eats",
+                                        "eating", "ate",  "fills", "filled", NULL};
     enum { FAR = 3 };
-    bool used = false;
     if (hb_sentence_is(l, i, "explode") || hb_sentence_is(l, i, "explodes") ||
         hb_sentence_is(l, i, "exploded") || hb_sentence_is(l, i, "explosion"))
         return hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        used = used || hb_sentence_is(l, i, verbs[k]);
-    return used && hb_sentence_is(l, i + 1, "up") && !hb_sentence_is(l, i + 2, "to") &&
+    return hb_sentence_is_any(l, i, verbs) && hb_sentence_is(l, i + 1, "up") &&
+           !hb_sentence_is(l, i + 2, "to") &&
            (hb_sentence_behind(l, i, FAR, MEMORY) >= 0 ||
             hb_sentence_ahead(l, i + 1, FAR, MEMORY) >= 0);
 }
@@ -443,17 +423,14 @@ static bool names_device(const struct hb_sentence *l, int i)
 static bool is_ended(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"got", "get",  "gets",  "getting", "was",
-                                        "is",  "been", "being", "be"};
-    static const char *const things[] = {"process", "script", "program", "training", "it",
-                                         "job",     "worker", "kernel",  "always",   "suddenly"};
+                                        "is",  "been", "being", "be",      NULL};
+    static const char *const things[] = {"process", "script", "program", "training", "it", "job",
+                                         "worker",  "kernel", "always",  "suddenly", NULL};
     bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
     bool named = passive; /* "the data loader worker killed" */
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        passive =
-            passive || hb_sentence_is(l, i - 1, verbs[k]) || hb_sentence_is(l, i - 2, verbs[k]);
-    for (size_t k = 0; k < sizeof things / sizeof *things; k++)
-        for (int n = 2; n <= 4; n++)
-            named = named || hb_sentence_is(l, i - n, things[k]);
+    passive = passive || hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
+    for (int n = 2; n <= 4; n++)
+        named = named || hb_sentence_is_any(l, i - n, things);
     return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
 }
 
@@ -470,7 +447,8 @@ static bool is_faulted(const struct hb_sentence *l, int i)
 bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
-    static const char *const codes[] = {"exit", "code", "status", "exitcode", "exited", "returned"};
+    static const char *const codes[] = {"exit",   "code",     "status", "exitcode",
+                                        "exited", "returned", NULL};
     const struct hb_word *word = &l->word[i];
     if (is_never(l, i))
         return false;
@@ -509,9 +487,8 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
         if (nine && hb_sentence_is(l, k, "signal"))
             return true;
         bool told = strcmp(word->text, "137") == 0 || strcmp(word->text, "-9") == 0;
-        for (size_t c = 0; told && c < sizeof codes / sizeof *codes; c++)
-            if (hb_sentence_is(l, k, codes[c]))
-                return true;
+        if (told && hb_sentence_is_any(l, k, codes))
+            return true;
     }
     return false;
 }
@@ -549,16 +526,14 @@ static bool is_of_device(const struct hb_sentence *l)
 /* "my machine suddenly goes OOM", "the nodes had out of memory", not "step 5 OOM" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
-    static const char *const words[] = {"machine", "computer", "node",  "nodes",
-                                        "host",    "system",   "script"};
-    bool out = false;
+    static const char *const words[] = {"machine", "computer", "node",   "nodes",
+                                        "host",    "system",   "script", NULL};
     for (int i = 0; i < l->count; i++)
-        for (size_t k = 0; k < sizeof words / sizeof *words &&
-                           (hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i));
-             k++)
-            out = out || hb_sentence_is(l, i - 1, words[k]) || hb_sentence_is(l, i - 2, words[k]) ||
-                  hb_sentence_is(l, i - 3, words[k]);
-    return out;
+        for (int n = 1; n <= 3; n++)
+            if (hb_sentence_is_any(l, i - n, words) &&
+                (hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i)))
+                return true;
+    return false;
 }
 
 /* "cudaHostAlloc failed", "out of CPU memory", "CPU memory exhaustion", "CPU out of memory",

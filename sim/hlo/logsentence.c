@@ -41,6 +41,14 @@ bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text)
            strcmp(l->word[i].text, text) == 0;
 }
 
+bool hb_sentence_is_any(const struct hb_sentence *l, int i, const char *const *words)
+{
+    for (; *words; words++)
+        if (hb_sentence_is(l, i, *words))
+            return true;
+    return false;
+}
+
 int hb_sentence_ahead(const struct hb_sentence *l, int i, int far, int bits)
 {
     for (int k = i + 1; k <= i + far && k < l->count && l->word[k].kind != HB_WORD_END; k++)
@@ -84,11 +92,8 @@ bool hb_sentence_has_word(const struct hb_sentence *l, const char *text)
 /* "not", and what ends in it. */
 static bool is_not(const struct hb_sentence *l, int i)
 {
-    static const char *const words[] = {"not", "no", "doesnt", "dont", "isnt", "didnt"};
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
-        if (hb_sentence_is(l, i, words[k]))
-            return true;
-    return false;
+    static const char *const words[] = {"not", "no", "doesnt", "dont", "isnt", "didnt", NULL};
+    return hb_sentence_is_any(l, i, words);
 }
 
 bool hb_sentence_negates(const struct hb_sentence *l, int i, int far)

@@ -20,6 +20,8 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line);
 /* The words between the ends around word i of line. */
 void hb_sentence_around(const struct hb_sentence *line, int i, struct hb_sentence *part);
 bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text);
+/* Any of words, which end with NULL. */
+bool hb_sentence_is_any(const struct hb_sentence *l, int i, const char *const *words);
 /* The first word with any of the bits among the next `far` ahead of i, in the same sentence; -1. */
 int hb_sentence_ahead(const struct hb_sentence *l, int i, int far, int bits);
 /* The same among those before it. */

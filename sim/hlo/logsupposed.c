@@ -8,12 +8,12 @@
 static bool is_change(const struct hb_sentence *l)
 {
     static const char *const verbs[] = {
-        "add",       "log",     "document", "handle", "support",   "allow",     "catch",
-        "detect",    "report",  "improve",  "retry",  "ignore",    "relaunch",  "implement",
-        "enable",    "disable", "update",   "use",    "interpret", "propagate", "expose",
-        "surface",   "inform",  "print",    "change", "remove",    "rename",    "refactor",
-        "introduce", "make",    "raise",    "bump",   "adds",      "throttle",  "tune",
-        "include",   "clarify", "mention",  "recover"};
+        "add",       "log",     "document", "handle",  "support",   "allow",     "catch",
+        "detect",    "report",  "improve",  "retry",   "ignore",    "relaunch",  "implement",
+        "enable",    "disable", "update",   "use",     "interpret", "propagate", "expose",
+        "surface",   "inform",  "print",    "change",  "remove",    "rename",    "refactor",
+        "introduce", "make",    "raise",    "bump",    "adds",      "throttle",  "tune",
+        "include",   "clarify", "mention",  "recover", NULL};
     static const char *const kinds[] = {"docs", "feat", "fix", "chore", "refactor", "test", "perf"};
     struct hb_span tags = l->span; /* "# [BUG] [core] ", "docs: " */
     hb_span_skip(&tags, "# ");
@@ -28,9 +28,8 @@ static bool is_change(const struct hb_sentence *l)
         first++;
     if (hb_sentence_is(l, first, "only"))
         first++;
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        if (hb_sentence_is(l, first, verbs[k]) && !l->word[first].keys)
-            return true;
+    if (hb_sentence_is_any(l, first, verbs) && !l->word[first].keys)
+        return true;
     return (hb_sentence_is(l, first, "more") && hb_sentence_is(l, first + 1, "hints")) ||
            (hb_sentence_is(l, first, "set") && hb_sentence_has_pair(l, "to", "oom"));
 }
@@ -38,11 +37,8 @@ static bool is_change(const struct hb_sentence *l)
 /* "how to solve this": it happened. */
 static bool solves(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"solve", "resolve", "fix", "handle", "deal", "debug"};
-    for (size_t k = 0; k < sizeof verbs / sizeof *verbs; k++)
-        if (hb_sentence_is(l, i, verbs[k]))
-            return true;
-    return false;
+    static const char *const verbs[] = {"solve", "resolve", "fix", "handle", "deal", "debug", NULL};
+    return hb_sentence_is_any(l, i, verbs);
 }
 
 /* A word of advice, not the name "HiRes fix" of what draws in two steps, nor the "Fix" that a title
@@ -82,17 +78,15 @@ static bool is_other(const struct hb_sentence *l, int i)
 static bool is_supposed(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
-    static const char *const modals[] = {"must", "should", "would", "shall"};
+    static const char *const modals[] = {"must", "should", "would", "shall", NULL};
     for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT &&
                         !hb_sentence_is(l, k, "it"); /* something else than the refusal */
          k++)
-        for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
-            if (hb_sentence_is(l, k, modals[m]))
-                return true;
-    for (size_t m = 0; m < sizeof modals / sizeof *modals; m++)
-        if (hb_sentence_is(l, i - 1, modals[m]) ||
-            (hb_sentence_is(l, i - 1, "be") && hb_sentence_is(l, i - 2, modals[m])))
+        if (hb_sentence_is_any(l, k, modals))
             return true;
+    if (hb_sentence_is_any(l, i - 1, modals) ||
+        (hb_sentence_is(l, i - 1, "be") && hb_sentence_is_any(l, i - 2, modals)))
+        return true;
     int when = i - 1;
     while (when >= 0 && l->word[when].kind != HB_WORD_END && !hb_sentence_is(l, when, "when")) {
         if (hb_sentence_is(l, when, "we") && hb_sentence_is(l, when + 1, "should"))
@@ -106,15 +100,14 @@ static bool is_supposed(const struct hb_sentence *l, int i)
 /* "Look for OOM-kill events", "always check your system logs for ..." */
 static bool is_looked_for(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"look", "check", "checks", "watch", "monitor"};
+    static const char *const verbs[] = {"look", "check", "checks", "watch", "monitor", NULL};
     enum { FAR = 6 };
     int k = hb_sentence_behind(l, i, FAR, LEADS);
     while (k >= 0 && !hb_sentence_is(l, k, "for"))
         k = hb_sentence_behind(l, k, FAR, LEADS);
     for (int n = k - 1; n >= 0 && n >= k - FAR && l->word[n].kind == HB_WORD_TEXT; n--)
-        for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
-            if (hb_sentence_is(l, n, verbs[v]))
-                return true;
+        if (hb_sentence_is_any(l, n, verbs))
+            return true;
     return false;
 }
 
@@ -142,12 +135,11 @@ static bool is_heading(const struct hb_sentence *l)
 /* "to catch the OOM exception": what is done about some */
 static bool is_handled(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"catch", "detect", "survive", "recover", "tolerate"};
+    static const char *const verbs[] = {"catch", "detect", "survive", "recover", "tolerate", NULL};
     enum { FAR = 4 };
     for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
-        for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
-            if (hb_sentence_is(l, k, verbs[v]) && hb_sentence_is(l, k - 1, "to"))
-                return true;
+        if (hb_sentence_is_any(l, k, verbs) && hb_sentence_is(l, k - 1, "to"))
+            return true;
     return false;
 }
 
@@ -164,23 +156,22 @@ static bool is_general(const struct hb_sentence *l, int i)
 /* "Will it run out of memory while ...?": the sentence begins with its verb */
 static bool is_question(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"will", "would", "does", "do", "can", "could", "should"};
+    static const char *const verbs[] = {"will", "would", "does",   "do",
+                                        "can",  "could", "should", NULL};
     int first = i;
     while (first > 0 && l->word[first - 1].kind != HB_WORD_END)
         first--;
     if (hb_sentence_is(l, first, "have") && hb_sentence_is(l, first + 1, "you") &&
         hb_sentence_is(l, first + 2, "ever"))
         return true;
-    for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++)
-        if (hb_sentence_is(l, first, verbs[v]))
-            return hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
-                   hb_sentence_is(l, first + 1, "we");
-    return false;
+    return hb_sentence_is_any(l, first, verbs) &&
+           (hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
+            hb_sentence_is(l, first + 1, "we"));
 }
 
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
-    static const char *const coming[] = {"run", "cause", "lead", "result", "be"};
+    static const char *const coming[] = {"run", "cause", "lead", "result", "be", NULL};
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
         is_heading(l) || is_handled(l, i) || is_general(l, i) || is_question(l, i))
         return true;
@@ -193,9 +184,8 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
                    (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
-        for (size_t c = 0; can && c < sizeof coming / sizeof *coming; c++)
-            if (hb_sentence_is(l, k + 1, coming[c]))
-                return true;
+        if (can && hb_sentence_is_any(l, k + 1, coming))
+            return true;
         if (hb_sentence_is(l, k, "may") && !has_happened(l, k, i))
             return true;
         if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
