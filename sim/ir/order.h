@@ -35,6 +35,8 @@ bool hb_order_table_whole(const struct hb_lower *lo);
  * rows come to all, all-gather-start.19, for 151,936 words; with fewer words not: phi35moe, fsdp 4
  * with expert 4, all-reduce-start.6, 32,064). */
 bool hb_order_rows_stay(const struct hb_lower *lo);
+/* Another axis over the batch stands beside fsdp. */
+bool hb_order_rows_beside(const struct hb_lower *lo);
 
 /* Whether XLA takes the depth-first sequence: what goes back through a layer first, its weights'
  * gradients at the layer's end, the head's at the end of all. */

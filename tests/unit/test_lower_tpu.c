@@ -174,6 +174,33 @@ static void rows_are_exchanged_between_copies(void **state)
     assert_true(find_op(&v5p, "exchange embedding rows") < find_op(&v5p, "cast block.w_up"));
 }
 
+/* Sixteen sequences of 2,048, two layers of 2,048, compiled for v5e: with so many words all rows
+ * come to each device (bf16[16,2048,2048]), with fewer it scatters its own into a whole table. */
+static void rows_or_the_table_are_gathered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data, *fsdp, *words;
+        bool rows;
+    } pairs[] = {{"mesh.data=2", "mesh.fsdp=8", "model.vocab=31232", true},
+                 {"mesh.data=2", "mesh.fsdp=8", "model.vocab=30848", false},
+                 {"mesh.data=4", "mesh.fsdp=4", "model.vocab=28288", true},
+                 {"mesh.data=4", "mesh.fsdp=4", "model.vocab=27392", false},
+                 {"mesh.data=8", "mesh.fsdp=2", "model.vocab=23936", true},
+                 {"mesh.data=8", "mesh.fsdp=2", "model.vocab=22528", false}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct low l = DENSE("hardware.device=tpu-v5e", "batch.global=16", pairs[i].data,
+                             pairs[i].fsdp, pairs[i].words, "model.d_model=2048");
+        uint32_t rows = find(&l, "gradient of all embedding rows");
+        assert_int_equal(rows != HB_NONE, pairs[i].rows);
+        int64_t wide = pairs[i].rows ? 2048 / l.spec.mesh[HB_AX_FSDP] : 2048;
+        const struct hb_buf *table = buf_of(&l, "embedding, zeros for its gradient");
+        assert_int_equal(table->plain_bytes, 2 * wide * l.spec.model.vocab);
+        if (pairs[i].rows)
+            assert_int_equal(l.p.bufs[rows].plain_bytes, 2LL * 16 * 2048 * 2048);
+    }
+}
+
 /* moeT/capacity=2.0: the gradient of the combine weights lies in their place. moeFG/base, olmoe: it
  * is made last, that of the outputs first; nothing flows back into the mask. */
 static void combine_weights_lend_their_place(void **state)
@@ -603,6 +630,7 @@ int main(void)
         TEST(muon_turns_tall_matrices),
         TEST(kept_scores_are_read_in_their_stack),
         TEST(rows_are_exchanged_between_copies),
+        TEST(rows_or_the_table_are_gathered),
         TEST(combine_weights_lend_their_place),
         TEST(a_product_is_made_inside_its_reader),
         TEST(layers_side_by_side_keep_in_place),
