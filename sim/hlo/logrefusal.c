@@ -444,20 +444,67 @@ static bool is_faulted(const struct hb_sentence *l, int i)
     return false;
 }
 
-bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
+/* "received signal 9 (SIGKILL)" */
+static bool is_sigkill(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3, WIDE = 8 };
+    if (!hb_sentence_is(l, i, "sigkill"))
+        return false;
+    return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, WIDE, ENDS) >= 0 ||
+           hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
+           hb_sentence_is(l, i + 1, "received") || hb_sentence_is(l, i + 1, "oom") ||
+           hb_sentence_is(l, i + 2, "oom") || (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
+}
+
+/* "OOM killer", which may be no more than compared with or denied */
+static bool is_oom_kill(const struct hb_sentence *l, int i)
+{
+    static const char *const kills[] = {"kill", "killed", "killer", "killing", NULL};
+    return hb_sentence_is_any(l, i + 1, kills);
+}
+
+/* "killed due to memory usage", "killed by the scheduler for OOM" */
+static bool is_ended_of_memory(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    if (!(l->bits[i] & ENDS) || names_device(l, i))
+        return false;
+    const char *text = l->word[i].text;
+    /* what crashes may have met a device's end, unless it names RAM */
+    int memory = strncmp(text, "crash", 5) == 0 ? HOST : MEMORY;
+    if (hb_sentence_ahead(l, i, FAR, memory) >= 0 || hb_sentence_behind(l, i, FAR, memory) >= 0)
+        return true;
+    for (int k = i + 1; k <= i + FAR; k++)
+        if (hb_refusal_is_oom(l, k))
+            return strncmp(text, "kill", 4) == 0;
+    return false;
+}
+
+/* "exit code 137", "signal 9" */
+static bool is_kill_number(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
     static const char *const codes[] = {"exit",   "code",     "status", "exitcode",
                                         "exited", "returned", NULL};
     const struct hb_word *word = &l->word[i];
+    if (word->kind != HB_WORD_NUMBER)
+        return false;
+    bool minus = strcmp(word->text, "-9") == 0;
+    bool nine = minus || strcmp(word->text, "9") == 0;
+    bool told = minus || strcmp(word->text, "137") == 0;
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
+        if ((nine && hb_sentence_is(l, k, "signal")) || (told && hb_sentence_is_any(l, k, codes)))
+            return true;
+    return false;
+}
+
+bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
+{
     if (is_never(l, i))
         return false;
     if (hb_sentence_is(l, i, "sigkill"))
-        return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, 8, ENDS) >= 0 ||
-               hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
-               hb_sentence_is(l, i + 1, "received") || hb_sentence_is(l, i + 1, "oom") ||
-               hb_sentence_is(l, i + 2, "oom") || (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
-    if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
+        return is_sigkill(l, i);
+    if (hb_sentence_is(l, i, "killed") && i > 0 && *l->word[i].span.at == 'K' &&
         !is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;
     if (is_faulted(l, i))
@@ -467,30 +514,9 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
     if (hb_sentence_is(l, i, "oom") && !is_compared(l, i) && !is_none(l, i))
-        return hb_sentence_is(l, i + 1, "kill") || hb_sentence_is(l, i + 1, "killed") ||
-               hb_sentence_is(l, i + 1, "killer") || hb_sentence_is(l, i + 1, "killing");
-    if (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun"))
-        return true;
-    /* what crashes may have met a device's end, unless it names RAM */
-    int memory = strncmp(word->text, "crash", 5) == 0 ? HOST : MEMORY;
-    if (l->bits[i] & ENDS && !names_device(l, i) &&
-        (hb_sentence_ahead(l, i, FAR + 3, memory) >= 0 ||
-         hb_sentence_behind(l, i, FAR + 3, memory) >= 0))
-        return true;
-    for (int k = i + 1; l->bits[i] & ENDS && !names_device(l, i) && k <= i + FAR + 3; k++)
-        if (hb_refusal_is_oom(l, k)) /* "killed by the scheduler for OOM" */
-            return strncmp(word->text, "kill", 4) == 0;
-    if (word->kind != HB_WORD_NUMBER)
-        return false;
-    bool nine = strcmp(word->text, "9") == 0 || strcmp(word->text, "-9") == 0;
-    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--) {
-        if (nine && hb_sentence_is(l, k, "signal"))
-            return true;
-        bool told = strcmp(word->text, "137") == 0 || strcmp(word->text, "-9") == 0;
-        if (told && hb_sentence_is_any(l, k, codes))
-            return true;
-    }
-    return false;
+        return is_oom_kill(l, i);
+    return (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun")) || is_ended_of_memory(l, i) ||
+           is_kill_number(l, i);
 }
 
 /* "Cannot allocate memory", the C library's word for ENOMEM: nothing follows that says for what. */

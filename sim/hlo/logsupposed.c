@@ -169,9 +169,27 @@ static bool is_question(const struct hb_sentence *l, int i)
             hb_sentence_is(l, first + 1, "we"));
 }
 
-bool hb_supposed_is(const struct hb_sentence *l, int i)
+/* "can cause an OOM", "may run out of memory": k is the verb. */
+static bool is_possible(const struct hb_sentence *l, int k, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be", NULL};
+    bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
+               (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
+    return (can && hb_sentence_is_any(l, k + 1, coming)) ||
+           (hb_sentence_is(l, k, "may") && !has_happened(l, k, i));
+}
+
+/* "how to avoid", "in case of", "did it", "you will" */
+static bool is_told_of(const struct hb_sentence *l, int k)
+{
+    return (hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
+           (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
+           (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
+           (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will"));
+}
+
+bool hb_supposed_is(const struct hb_sentence *l, int i)
+{
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
         is_heading(l) || is_handled(l, i) || is_general(l, i) || is_question(l, i))
         return true;
@@ -181,18 +199,8 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
         if (advises(l, k, i))
             return true;
     }
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
-        bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
-                   (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
-        if (can && hb_sentence_is_any(l, k + 1, coming))
+    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
+        if (is_possible(l, k, i) || is_told_of(l, k))
             return true;
-        if (hb_sentence_is(l, k, "may") && !has_happened(l, k, i))
-            return true;
-        if ((hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
-            (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
-            (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
-            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")))
-            return true;
-    }
     return false;
 }
