@@ -129,9 +129,9 @@ static bool is_better(const struct policy *policy, const struct hb_log_message *
         blur += b / 13;
     if (a >= 0 && (b < 0 || (llabs(a - b) <= blur && blur > fresh->step[policy->key])))
         return true; /* the first that tells; the same, told exactly */
-    if (a == b && policy->keep != KEEP_FIRST)
+    if (a == b && (policy->keep == KEEP_LAST || (policy->keep == KEEP_LARGEST && a >= 0)))
         return said_of(fresh) >= said_of(kept);
-    if (a == b && a >= 0)
+    if (a == b && (a >= 0 || policy->keep == KEEP_LARGEST)) /* the first request counts */
         return said_of(fresh) > said_of(kept);
     return policy->keep == KEEP_LAST || (policy->keep == KEEP_LARGEST && a > b);
 }

@@ -270,6 +270,8 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
         return false;
     if (i + 1 < l->count && l->bits[i + 1] & COUNTS) /* "30M samples" */
         return false;
+    if (!word->has_unit && hb_sentence_has_word(l, "pages")) /* "avail:0, expect:1783" of them */
+        return false;
     if (word->has_unit || is_rest(l, i, told))
         return true;
     if (told < 0 || told > i || is_dimension(l, i))
@@ -310,6 +312,20 @@ static bool is_summed(const struct hb_sentence *l, int i)
     while (before.end > before.at && before.end[-1] == ' ')
         before.end--;
     return hb_span_starts(s, "+") || (before.end > before.at && before.end[-1] == '+');
+}
+
+/* "not enough memory for the buffer, 63.52GB > 55.54GB": wanted, and what there is. */
+static void read_more(const struct hb_sentence *l, struct figures *f)
+{
+    for (int i = 0; i + 2 < l->count && f->wanted.bytes < 0; i++) {
+        const struct hb_word *wanted = &l->word[i], *there = &l->word[i + 2];
+        bool more = l->word[i + 1].kind == HB_WORD_PAUSE && *l->word[i + 1].span.at == '>';
+        if (!more || !wanted->has_unit || !there->has_unit ||
+            wanted->amount.bytes <= there->amount.bytes)
+            continue;
+        f->wanted = wanted->amount;
+        f->free = there->amount;
+    }
 }
 
 /* "exceeded memory limit (52917772 > 20971520)"; Slurm counts in KiB. */
@@ -373,6 +389,7 @@ static struct figures read_figures(struct hb_sentence *l)
     struct hb_amount *last = NULL; /* what the number before was */
     read_comparison(l, &f);
     read_expected(l, &f);
+    read_more(l, &f);
     for (int i = 0; i < l->count; i++) {
         if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0 || is_reckoned(l, i))
             continue;

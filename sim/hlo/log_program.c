@@ -47,6 +47,14 @@ static void take_training(struct hb_log_reader *r, const struct hb_form *form,
         take_stem(r, form, place);
 }
 
+/* A device, not a part of a machine's name: "gke-x3-gpu-n1". */
+static void take_device(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    if (!hb_span_starts(hb_span_last(place->before, 1), "-") || !hb_span_starts(place->after, "-"))
+        take_mark(r, form, place);
+}
+
 static void take_word(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
@@ -410,13 +418,14 @@ static const struct hb_form rows[] = {
     SIGN("system memory", RAM),
     ROW("\u5185\u5b58", RAM, NULL, take_chinese_ram), /* "main memory" in Chinese */
     SIGN("main memory", RAM),
+    STEM("kK", "ubelet", RAM), /* it ends pods for the host's memory alone */
     SIGN("host memory", RAM),
     SIGN("CPU memory", RAM),
     SIGN("CPU Memory", RAM),
     SIGN("machine memory", RAM),
     STEM("sS", "wapfile", RAM),
     SIGN("GPU", DEVICE),
-    SIGN("gpu", DEVICE),
+    ROW("gpu", DEVICE, NULL, take_device),
     SIGN("Gpu", DEVICE),
     SIGN("CUDA", DEVICE),
     SIGN("cuda", DEVICE),

@@ -253,7 +253,8 @@ static bool is_exceeded(const struct hb_sentence *l, int i)
     enum { FAR = 4 };
     bool may = hb_sentence_is(l, i, "exceed") &&
                (hb_sentence_is(l, i - 1, "that") || hb_sentence_is(l, i - 1, "which"));
-    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to") || may)
+    bool late = hb_sentence_is(l, i - 1, "deadline") || hb_sentence_is(l, i + 1, "deadline");
+    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to") || may || late)
         return false; /* "easy to exceed", "models that exceed": such may be */
     if (is_status(l, i) || hb_sentence_has_pair(l, "kv", "cache"))
         return true;
@@ -549,16 +550,22 @@ static bool is_of_device(const struct hb_sentence *l)
     return false;
 }
 
-/* "my machine suddenly goes OOM", "the nodes had out of memory", not "step 5 OOM" */
+/* "my machine suddenly goes OOM", "the nodes had out of memory", not "step 5 OOM"; "this system
+ * does not have enough memory" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
     static const char *const words[] = {"machine", "computer", "node",   "nodes",
                                         "host",    "system",   "script", NULL};
-    for (int i = 0; i < l->count; i++)
-        for (int n = 1; n <= 3; n++)
-            if (hb_sentence_is_any(l, i - n, words) &&
-                (hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i)))
+    enum { FAR = 5 };
+    for (int i = 0; i < l->count; i++) {
+        bool out = hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i);
+        bool little = hb_sentence_is(l, i, "enough") && is_too_little(l, i) &&
+                      hb_sentence_ahead(l, i, 1, MEMORY) >= 0;
+        int far = little ? FAR : out ? 3 : 0;
+        for (int n = 1; n <= far; n++)
+            if (hb_sentence_is_any(l, i - n, words))
                 return true;
+    }
     return false;
 }
 
@@ -600,6 +607,7 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
     return names_host(l) || hb_sentence_has_pair(l, "object", "store") ||
            hb_sentence_has_pair(l, "bad", "alloc") ||
            hb_sentence_has_pair(l, "bad", "allocation") ||
+           (hb_sentence_has_word(l, "malloc") && hb_sentence_has_word(l, "pages")) ||
            hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
            hb_sentence_has_pair(l, "heap", "space") || is_errno(l) ||
            (is_memory_error(l, 0) &&

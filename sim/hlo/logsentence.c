@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+/* A part of a machine's name: "gke-x3-gpu-n1" */
+static bool is_part_of_name(const struct hb_sentence *l, int i)
+{
+    struct hb_span s = l->word[i].span;
+    return s.at > l->span.at && s.at[-1] == '-' && s.end < l->span.end && *s.end == '-';
+}
+
 void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
 {
     line->span = s;
@@ -16,6 +23,8 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
         bool fixed = hb_sentence_is(line, i, "by") || hb_sentence_is(line, i, "to");
         if (fixed && hb_sentence_is(line, i - 1, "pinned"))
             line->bits[i - 1] = 0; /* "versions pinned by the project" */
+        if (line->bits[i] & DEVICE && is_part_of_name(line, i))
+            line->bits[i] = 0;
     }
 }
 

@@ -153,6 +153,19 @@ static bool is_general(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
 }
 
+/* "Is it possible to go on when it is out of memory?": asks for something else than to mend it */
+static bool is_wished(const struct hb_sentence *l, int first, int i)
+{
+    static const char *const words[] = {"possible", "posible", NULL};
+    if (!hb_sentence_is(l, first, "is") || !hb_sentence_is(l, first + 1, "it") ||
+        !hb_sentence_is_any(l, first + 2, words))
+        return false;
+    for (int k = first + 3; k < i; k++)
+        if (hb_sentence_is(l, k, "but") || solves(l, k))
+            return false;
+    return true;
+}
+
 /* "Will it run out of memory while ...?": the sentence begins with its verb */
 static bool is_question(const struct hb_sentence *l, int i)
 {
@@ -164,9 +177,13 @@ static bool is_question(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, first, "have") && hb_sentence_is(l, first + 1, "you") &&
         hb_sentence_is(l, first + 2, "ever"))
         return true;
-    return hb_sentence_is_any(l, first, verbs) &&
-           (hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
-            hb_sentence_is(l, first + 1, "we"));
+    if ((hb_sentence_is(l, first, "will") || hb_sentence_is(l, first, "would")) &&
+        hb_sentence_is(l, first + 1, "i"))
+        return true;
+    return is_wished(l, first, i) ||
+           (hb_sentence_is_any(l, first, verbs) &&
+            (hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
+             hb_sentence_is(l, first + 1, "we")));
 }
 
 /* "can cause an OOM", "may run out of memory": k is the verb. */
@@ -196,6 +213,8 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
             return false;
+        if (hb_sentence_is(l, k, "but")) /* "I reduced the batch, but ..." */
+            break;
         if (advises(l, k, i))
             return true;
     }
