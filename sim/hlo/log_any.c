@@ -215,6 +215,27 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
                        (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '~'));
 }
 
+/* "--shm-size=10gb": what somebody sets. */
+static bool is_option(const struct hb_sentence *l, int i)
+{
+    struct hb_span s = {l->span.at, l->word[i].span.at};
+    const char *at = s.end;
+    while (at > s.at && at[-1] != ' ' && at[-1] != '`' && at[-1] != '"' && at[-1] != '\'')
+        at--;
+    s.at = at;
+    return hb_span_starts(s, "--");
+}
+
+/* "cannot use a size of 1 GB without OOMing": it is not this that was refused. */
+static bool is_without(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 4 };
+    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
+        if (hb_sentence_is(l, k, "without"))
+            return true;
+    return false;
+}
+
 /* Where the word stands that tells what amount i is; -1: nowhere. */
 static int meaning_of(const struct hb_sentence *l, int i)
 {
@@ -391,7 +412,8 @@ static struct figures read_figures(struct hb_sentence *l)
     read_expected(l, &f);
     read_more(l, &f);
     for (int i = 0; i < l->count; i++) {
-        if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0 || is_reckoned(l, i))
+        if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0 || is_reckoned(l, i) ||
+            is_option(l, i) || is_without(l, i))
             continue;
         int told = meaning_of(l, i);
         bool share = is_share(l, i);
@@ -714,6 +736,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         return;
     for (int i = 0; i < l->count; i++)
         killed = killed || (hb_refusal_is_kill(l, i) && !hb_supposed_is(l, i));
+    if (!killed && s.end - s.at > 1 && *s.at == '+' && is_letter(s.at[1])) /* a patch's line */
+        return;
     bool foreign = is_foreign_refusal(s);
     int refusal = find_refusal(l);
     if ((!killed && !foreign && refusal < 0) || is_warning_only(l))

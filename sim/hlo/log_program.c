@@ -451,6 +451,7 @@ static const struct hb_form rows[] = {
     SIGN("state_dict() call", GATHERS), /* "... after returning from ..." */
     SIGN("optim_state_dict", GATHERS),
     SIGN("\u4fdd\u5b58\u6a21\u578b", SAVES), /* "save the model" in Chinese */
+    SIGN("\u4ece\u68c0\u67e5\u70b9", SAVES), /* "from the checkpoint" */
     SIGN("set_module_tensor_to_device", LOADS),
     SIGN("convert_checkpoint", LOADS),
     SIGN("emory to run this model", LOADS),

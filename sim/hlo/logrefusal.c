@@ -118,10 +118,10 @@ static bool is_error_number(const struct hb_sentence *l, int i)
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {
-        "score",    "adj",       "reaper",    "prevention", "handler",  "handling",
-        "safe",     "scenario",  "scenarios", "test",       "tests",    "style",
-        "check",    "checks",    "surfaced",  "prone",      "catching", "catch",
-        "recovery", "detection", "avoidance", NULL};
+        "score",    "adj",       "reaper",    "prevention", "handler",  "handling",  "safe",
+        "scenario", "scenarios", "test",      "tests",      "style",    "check",     "checks",
+        "surfaced", "prone",     "catching",  "catch",      "recovery", "detection", "avoidance",
+        "backoff",  "behavior",  "behaviour", "fallback",   "string",   NULL};
     if (is_error_number(l, i))
         return true;
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
@@ -155,13 +155,23 @@ static bool is_acquired(const struct hb_sentence *l, int i)
            (verb && hb_sentence_ahead(l, i, FAR, MEMORY) >= 0);
 }
 
+/* "System call (e.g. socket, malloc) or library call failed" */
+static bool is_example(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    for (int k = i - 1; k > 0 && k >= i - FAR; k--)
+        if (hb_sentence_is(l, k, "g") && hb_sentence_is(l, k - 1, "e"))
+            return true;
+    return false;
+}
+
 /* "failed to allocate ...", "allocation of ... failed", "bad_alloc" */
 static bool is_failed_allocation(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
     if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
         return false; /* a file: "include/alloc.h:102" */
-    if (!(l->bits[i] & ALLOCS) && !is_acquired(l, i))
+    if ((!(l->bits[i] & ALLOCS) && !is_acquired(l, i)) || is_example(l, i))
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
         return true;
@@ -371,8 +381,9 @@ static bool is_segment(const struct hb_sentence *l)
     bool segment = hb_sentence_has_word(l, "shm") || hb_sentence_has_word(l, "shmget") ||
                    hb_sentence_has_word(l, "psm") ||
                    (hb_sentence_has_pair(l, "shared", "memory") &&
-                    (hb_sentence_has_word(l, "segment") || hb_sentence_has_word(l, "object")));
-    bool opened = hb_sentence_has_pair(l, "unable", "to") ||
+                    (hb_sentence_has_word(l, "segment") || hb_sentence_has_word(l, "object") ||
+                     hb_sentence_has(l, LINKS)));
+    bool opened = hb_sentence_has_word(l, "allocate") || hb_sentence_has_pair(l, "unable", "to") ||
                   hb_sentence_has_pair(l, "while", "creating") ||
                   hb_sentence_has_pair(l, "failed", "to");
     bool files =

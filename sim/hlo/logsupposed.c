@@ -8,12 +8,12 @@
 static bool is_change(const struct hb_sentence *l)
 {
     static const char *const verbs[] = {
-        "add",       "log",     "document", "handle",  "support",   "allow",     "catch",
-        "detect",    "report",  "improve",  "retry",   "ignore",    "relaunch",  "implement",
-        "enable",    "disable", "update",   "use",     "interpret", "propagate", "expose",
-        "surface",   "inform",  "print",    "change",  "remove",    "rename",    "refactor",
-        "introduce", "make",    "raise",    "bump",    "adds",      "throttle",  "tune",
-        "include",   "clarify", "mention",  "recover", NULL};
+        "add",       "log",     "document",    "handle",  "support",   "allow",     "catch",
+        "detect",    "report",  "improve",     "retry",   "ignore",    "relaunch",  "implement",
+        "enable",    "disable", "update",      "use",     "interpret", "propagate", "expose",
+        "surface",   "inform",  "print",       "change",  "remove",    "rename",    "refactor",
+        "introduce", "make",    "raise",       "bump",    "adds",      "throttle",  "tune",
+        "include",   "clarify", "distinguish", "mention", "recover",   NULL};
     static const char *const kinds[] = {"docs", "feat", "fix", "chore", "refactor", "test", "perf"};
     struct hb_span tags = l->span; /* "# [BUG] [core] ", "docs: " */
     hb_span_skip(&tags, "# ");
@@ -28,7 +28,9 @@ static bool is_change(const struct hb_sentence *l)
         first++;
     if (hb_sentence_is(l, first, "only"))
         first++;
-    if (hb_sentence_is_any(l, first, verbs) && !l->word[first].keys)
+    bool path = first < l->count && l->word[first].span.end < l->span.end &&
+                *l->word[first].span.end == '/'; /* "include/shm.h:28" */
+    if (hb_sentence_is_any(l, first, verbs) && !l->word[first].keys && !path)
         return true;
     return (hb_sentence_is(l, first, "more") && hb_sentence_is(l, first + 1, "hints")) ||
            (hb_sentence_is(l, first, "set") && hb_sentence_has_pair(l, "to", "oom"));
@@ -132,6 +134,27 @@ static bool is_heading(const struct hb_sentence *l)
     return listed && s.end > s.at && s.end[-1] == ':' && l->count <= 8;
 }
 
+/* "backs off on OOM", "reduced the batch size on OOM", "catches OOM errors": what follows of some
+ */
+static bool is_answered(const struct hb_sentence *l, int i)
+{
+    static const char *const answers[] = {
+        "backs",  "back",    "retry",   "retries", "halve",   "halves", "skip",  "skips",
+        "reduce", "reduces", "reduced", "restart", "recover", "fall",   "falls", NULL};
+    static const char *const catches[] = {"catches", "handles", "detects", "survives", NULL};
+    enum { FAR = 7, NEAR = 3 };
+    int on = i - 1;
+    while (on > 0 && (l->bits[on] & DEVICE || hb_sentence_is(l, on, "an")))
+        on--;
+    for (int k = on - 1; hb_sentence_is(l, on, "on") && k >= 0 && k >= on - FAR; k--)
+        if (hb_sentence_is_any(l, k, answers))
+            return true;
+    for (int k = i - 1; k >= 0 && k >= i - NEAR && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is_any(l, k, catches))
+            return true;
+    return false;
+}
+
 /* "to catch the OOM exception": what is done about some */
 static bool is_handled(const struct hb_sentence *l, int i)
 {
@@ -143,13 +166,17 @@ static bool is_handled(const struct hb_sentence *l, int i)
     return false;
 }
 
-/* "When a cgroup's OOM kill fires, it picks the largest": of any such, at the beginning */
+/* "When a cgroup's OOM kill fires, it picks the largest": of any such, at the beginning; "even when
+ * the OOM occurred in ..." */
 static bool is_general(const struct hb_sentence *l, int i)
 {
     int first = i;
     while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
         first--;
-    return hb_sentence_is(l, first, "when") &&
+    if (hb_sentence_is(l, i - 1, "the") && hb_sentence_is(l, i - 2, "when") &&
+        hb_sentence_is(l, i - 3, "even"))
+        return true;
+    return (hb_sentence_is(l, first, "when") || hb_sentence_is(l, first, "whenever")) &&
            (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
 }
 
@@ -196,19 +223,22 @@ static bool is_possible(const struct hb_sentence *l, int k, int i)
            (hb_sentence_is(l, k, "may") && !has_happened(l, k, i));
 }
 
-/* "how to avoid", "in case of", "did it", "you will" */
+/* "how to avoid", "in case of", "did it", "you will", "you would get" */
 static bool is_told_of(const struct hb_sentence *l, int k)
 {
     return (hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
            (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
            (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
-           (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will"));
+           (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")) ||
+           (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "would") &&
+            hb_sentence_is(l, k + 2, "get"));
 }
 
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
-        is_heading(l) || is_handled(l, i) || is_general(l, i) || is_question(l, i))
+        is_heading(l) || is_handled(l, i) || is_answered(l, i) || is_general(l, i) ||
+        is_question(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
