@@ -1,446 +1,15 @@
 /* The grammar of refusals in anybody's words: of a line that says that memory was refused (see
- * logrefusal.h), what its amounts mean ("needed", "free", "at most", "held") by the words beside
- * them, and what kind of message it is. Lines that a form of another table took are left alone,
- * and so is advice. A figure whose meaning no word tells is left out. */
+ * logrefusal.h) what kind of message it is, with its figures (logfigures.h). Lines that a form of
+ * another table took are left alone, and so is advice. */
 #include <string.h>
 
-#include "base/size.h"
+#include "sim/hlo/logfigures.h"
 #include "sim/hlo/logform.h"
 #include "sim/hlo/logrefusal.h"
 #include "sim/hlo/logsupposed.h"
 
-/* Bytes of less are no refused request. */
-enum { LEAST = 1024 };
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-/* What an amount is, by the words beside it. */
-static int rank_of(int bits)
-{
-    return bits & (WANTS | FREES | HOLDS) ? 3
-           : bits & (LIMITS | TOTALS)     ? 2
-           : bits & WANTED                ? 1
-                                          : 0;
-}
-
-/* "could not be allocated", "failed to get allocated"; "I requested 100 GB", "64Mi request / 128Mi
- * limit": what somebody was given of the machine. */
-static int bits_at(const struct hb_sentence *l, int i)
-{
-    bool passive = hb_sentence_is(l, i, "allocated") &&
-                   (hb_sentence_is(l, i - 1, "be") || hb_sentence_is(l, i - 1, "get"));
-    bool given = hb_sentence_is(l, i, "requested") &&
-                 (hb_sentence_is(l, i - 1, "i") || hb_sentence_is(l, i - 1, "we"));
-    if (hb_sentence_is(l, i, "request") && i > 0 && l->word[i - 1].has_unit &&
-        hb_sentence_ahead(l, i, 3, LIMITS) >= 0)
-        return 0;
-    return l->taken[i] ? 0 : passive ? WANTS : given ? LIMITS : l->bits[i];
-}
-
-/* The word before amount i that says most, the nearest of equals; over pauses where it may; -1. */
-static int meaning_before(const struct hb_sentence *l, int i, bool over_pauses)
-{
-    enum { FAR = 10 };
-    int best = -1;
-    for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
-        const struct hb_word *word = &l->word[k];
-        bool keyed = k > 0 && l->word[k - 1].keys; /* another figure: "used: 0, size: 5" */
-        if (word->kind == HB_WORD_END ||
-            (word->kind == HB_WORD_NUMBER && (word->has_unit || keyed)))
-            break;
-        if (!over_pauses && (word->kind == HB_WORD_PAUSE || l->bits[k] & PAUSES))
-            break;
-        int bits = bits_at(l, k);
-        if (rank_of(bits) > (best < 0 ? 0 : rank_of(bits_at(l, best))))
-            best = k;
-    }
-    return best;
-}
-
-/* The same behind it; a word that is the next amount's is not this one's. */
-static int meaning_behind(const struct hb_sentence *l, int i)
-{
-    int best = -1;
-    int k = i + 1;
-    for (; k < l->count; k++) {
-        const struct hb_word *word = &l->word[k];
-        if (word->kind == HB_WORD_END || word->kind == HB_WORD_PAUSE || l->bits[k] & PAUSES ||
-            word->kind == HB_WORD_NUMBER || word->keys)
-            break;
-        if (!hb_sentence_is(l, k, "using") && /* "32 GB, using a larger machine" */
-            rank_of(bits_at(l, k)) > (best < 0 ? 0 : rank_of(bits_at(l, best))))
-            best = k;
-    }
-    bool open = k < l->count && (l->word[k].kind == HB_WORD_NUMBER || l->word[k].keys);
-    return open && best != i + 1 ? -1 : best;
-}
-
-/* "7.2 GB of 4.2 GB", "59.5GB / 62.6GB": the second is what there is of the first. */
-static bool is_share(const struct hb_sentence *l, int i)
-{
-    int before = i - 1;
-    while (before >= 0 && (hb_sentence_is(l, before, "of") || hb_sentence_is(l, before, "out")))
-        before--;
-    if (before < 0 || l->word[before].kind != HB_WORD_NUMBER)
-        return false;
-    struct hb_span between = {l->word[before].span.end, l->word[i].span.at};
-    return before < i - 1 || hb_span_has(between, "/");
-}
-
-/* The amount of which i is a share; -1: none. "2.5 GiB of 8 GiB are left" is said of the first. */
-static int share_of(const struct hb_sentence *l, int i)
-{
-    int k = i + 1;
-    while (k < l->count && (hb_sentence_is(l, k, "of") || hb_sentence_is(l, k, "out")))
-        k++;
-    bool number = k < l->count && l->word[k].kind == HB_WORD_NUMBER && l->word[k].has_unit;
-    return number && is_share(l, k) ? k : -1;
-}
-
-/* "a 24 GB 4090", "an 80GB A100": a device by its name, which has digits in it. */
-static bool is_of_named(const struct hb_sentence *l, int i)
-{
-    bool article = hb_sentence_is(l, i - 1, "a") || hb_sentence_is(l, i - 1, "an");
-    const char *at = l->word[i].span.end, *end = l->span.end;
-    while (at < end && *at == ' ')
-        at++;
-    for (; article && at < end && *at != ' ' && *at != ','; at++)
-        if (*at >= '0' && *at <= '9')
-            return l->word[i].has_unit;
-    return false;
-}
-
-/* "1080ti 11Gb", "a 3090 with 24GB": behind a device's name, whose digits mean nothing else. */
-static bool is_behind_named(const struct hb_sentence *l, int i)
-{
-    enum { LEAST_DIGITS = 3, MOST_DIGITS = 4 };
-    const char *end = l->word[i].span.at, *at;
-    while (end > l->span.at && end[-1] == ' ')
-        end--;
-    if (hb_sentence_is(l, i - 1, "with"))
-        end = l->word[i - 1].span.at;
-    while (end > l->span.at && end[-1] == ' ')
-        end--;
-    int digits = 0;
-    for (at = end; at > l->span.at && (is_digit(at[-1]) || is_letter(at[-1])); at--)
-        digits += is_digit(at[-1]);
-    bool number = at > l->span.at && (at[-1] == '.' || at[-1] == '-');
-    return l->word[i].has_unit && digits >= LEAST_DIGITS && digits <= MOST_DIGITS && !number;
-}
-
-/* "Kaggle's GPUs (14GB available)" */
-static bool is_in_brackets(const struct hb_sentence *l, int i)
-{
-    return i > 1 && *l->word[i - 1].span.at == '(' && l->bits[i - 2] & DEVICE && i + 2 < l->count &&
-           *l->word[i + 2].span.at == ')';
-}
-
-/* "a card with 24 GB VRAM", "4 x 16 GB GPUs": what a machine has, unless "needs" or the like stands
- * right before it. */
-static bool is_equipment(const struct hb_sentence *l, int i, int told)
-{
-    int k = i - 1;
-    while (k > told && (l->bits[k] & LEADS))
-        k--;
-    if (is_of_named(l, i) || is_behind_named(l, i) || is_in_brackets(l, i))
-        return true;
-    int behind = i + 1;
-    while (behind < l->count && l->bits[behind] & (DEVICE | MEMORY | OWNER) &&
-           !(l->bits[behind] & CHIP) && !l->word[behind].keys)
-        behind++;
-    bool told_behind = behind < l->count && l->bits[behind] & (LIMITS | FREES); /* "memory limit" */
-    return behind > i + 1 && k != told && !told_behind;
-}
-
-/* "when the memory is more than 8 GB": a bound that somebody saw, where nothing is asked for and no
- * other amount is compared. k stands before the amount. */
-static bool is_bound(const struct hb_sentence *l, int k)
-{
-    enum { OTHERS = LIMITS | TOTALS | FREES | WANTS | WANTED | ALLOCS };
-    for (int n = k - 1; n >= 0 && l->word[n].kind != HB_WORD_END; n--)
-        if (l->bits[n] & OTHERS || l->word[n].has_unit)
-            return false;
-    return k > 0 && hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "more");
-}
-
-/* "cannot allocate over 4 GB", "more than 4 GB": the most that is given. i is the amount. */
-static bool is_most(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 3 };
-    bool over = hb_sentence_is(l, i - 1, "over") ||
-                (hb_sentence_is(l, i - 1, "than") && hb_sentence_is(l, i - 2, "more"));
-    int verb = hb_sentence_behind(l, i, FAR, ALLOCS);
-    return l->word[i].has_unit && over && verb >= 0 &&
-           (l->bits[verb - 1 < 0 ? 0 : verb - 1] & CANNOTS ||
-            (hb_sentence_is(l, verb - 1, "to") && l->bits[verb - 2 < 0 ? 0 : verb - 2] & CANNOTS));
-}
-
-/* "I have 24G", "we got 64 GB", "I only need 405GB": what somebody says of a machine or reckons. */
-static bool is_owned(const struct hb_sentence *l, int i)
-{
-    int who = hb_sentence_is(l, i - 2, "only") ? i - 3 : i - 2;
-    bool have = hb_sentence_is(l, i - 1, "have") || hb_sentence_is(l, i - 1, "got") ||
-                hb_sentence_is(l, i - 1, "need");
-    return have && (hb_sentence_is(l, who, "i") || hb_sentence_is(l, who, "we"));
-}
-
-/* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.
- */
-static bool is_reckoned(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 4 };
-    int k = i - 1;
-    while (k >= 0 && l->bits[k] & LEADS && !(l->bits[k] & RECKONS))
-        k--;
-    bool first = i > 0 && (hb_sentence_is(l, i - 1, "between") || hb_sentence_is(l, i - 1, "and"));
-    for (int n = i; first && n > 0 && n >= i - FAR; n--)
-        if (hb_sentence_is(l, n - 1, "between"))
-            return true;
-    const char *at = l->word[i].span.at;
-    bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
-    if (is_bound(l, k) || is_most(l, i) || range || is_owned(l, i) ||
-        hb_sentence_has_word(l, "recommend"))
-        return true;
-    bool wanted =
-        k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */
-    return !wanted && ((k >= 0 && l->bits[k] & RECKONS) ||
-                       (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '~'));
-}
-
-/* "--shm-size=10gb": what somebody sets. */
-static bool is_option(const struct hb_sentence *l, int i)
-{
-    struct hb_span s = {l->span.at, l->word[i].span.at};
-    const char *at = s.end;
-    while (at > s.at && at[-1] != ' ' && at[-1] != '`' && at[-1] != '"' && at[-1] != '\'')
-        at--;
-    s.at = at;
-    return hb_span_starts(s, "--");
-}
-
-/* "cannot use a size of 1 GB without OOMing": it is not this that was refused. */
-static bool is_without(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 4 };
-    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
-        if (hb_sentence_is(l, k, "without"))
-            return true;
-    return false;
-}
-
-/* Where the word stands that tells what amount i is; -1: nowhere. */
-static int meaning_of(const struct hb_sentence *l, int i)
-{
-    int left = meaning_before(l, i, false);
-    if (is_equipment(l, i, left))
-        return -1;
-    int other = share_of(l, i);
-    int right = meaning_behind(l, other < 0 ? i : other);
-    int left_rank = left < 0 ? 0 : rank_of(bits_at(l, left));
-    int right_rank = right < 0 ? 0 : rank_of(bits_at(l, right));
-    if (left_rank >= 2 || left_rank >= right_rank)
-        return left >= 0 ? left : meaning_before(l, i, true);
-    return right;
-}
-
-/* "block size 3072", "context size of 8192": a size of what is counted, not of memory. */
-static bool is_counted_size(const struct hb_sentence *l, int told)
-{
-    enum { SIZED = WANTS | WANTED | ALLOCS | MEMORY | TOTALS | LIMITS | LEADS | HOLDS | FREES };
-    return hb_sentence_is(l, told, "size") && told > 0 && l->word[told - 1].kind == HB_WORD_TEXT &&
-           !(l->bits[told - 1] & SIZED);
-}
-
-static bool has_amount_before(const struct hb_sentence *l, int i)
-{
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
-        if (l->word[k].has_unit)
-            return true;
-    return false;
-}
-
-/* "requires 564 bytes of scratch space, but only 475 is available": of the unit before. */
-static bool is_rest(const struct hb_sentence *l, int i, int told)
-{
-    enum { NEAR = 2 };
-    return told > i && told <= i + NEAR && l->bits[told] & FREES &&
-           hb_sentence_is(l, i - 1, "only") && has_amount_before(l, i);
-}
-
-/* "size=(600000,1000)": the first dimension of an array. */
-static bool is_dimension(const struct hb_sentence *l, int i)
-{
-    const char *at = l->word[i].span.at, *end = l->word[i].span.end;
-    bool opened = at > l->span.at && (at[-1] == '(' || at[-1] == '[');
-    return opened && !l->word[i].has_unit && end < l->span.end && *end == ',';
-}
-
-/* A number without unit is one of bytes only right behind a word that says so. */
-static bool is_bytes(const struct hb_sentence *l, int i, int told)
-{
-    const struct hb_word *word = &l->word[i];
-    if (word->amount.bytes < 0 || (word->amount.bytes > 0 && word->amount.bytes < LEAST))
-        return false;
-    if (i + 1 < l->count && l->bits[i + 1] & COUNTS) /* "30M samples" */
-        return false;
-    if (!word->has_unit && hb_sentence_has_word(l, "pages")) /* "avail:0, expect:1783" of them */
-        return false;
-    if (word->has_unit || is_rest(l, i, told))
-        return true;
-    if (told < 0 || told > i || is_dimension(l, i))
-        return false;
-    for (int k = i - 1; k >= told; k--) { /* "allocate pinned memory of size: 2304" */
-        if (k == told || l->bits[k] & WANTED)
-            return !is_counted_size(l, k);
-        if (!(l->bits[k] & (LEADS | LIMITS)) && l->word[k].kind != HB_WORD_PAUSE)
-            return false;
-    }
-    return false;
-}
-
-struct figures {
-    struct hb_amount wanted; /* bytes -1: not told */
-    struct hb_amount free;
-    struct hb_amount limit;
-    struct hb_amount total;
-    struct hb_amount held;
-};
-
-static struct hb_amount *place_of(struct figures *f, int bits)
-{
-    return bits & FREES              ? &f->free
-           : bits & (WANTS | WANTED) ? &f->wanted
-           : bits & HOLDS            ? &f->held
-           : bits & LIMITS           ? &f->limit
-           : bits & TOTALS           ? &f->total
-                                     : NULL;
-}
-
-/* Sums are not taken apart. */
-static bool is_summed(const struct hb_sentence *l, int i)
-{
-    struct hb_span s = {l->word[i].span.end, l->span.end};
-    struct hb_span before = {l->span.at, l->word[i].span.at};
-    hb_span_skip(&s, " ");
-    while (before.end > before.at && before.end[-1] == ' ')
-        before.end--;
-    return hb_span_starts(s, "+") || (before.end > before.at && before.end[-1] == '+');
-}
-
-/* "not enough memory for the buffer, 63.52GB > 55.54GB": wanted, and what there is. */
-static void read_more(const struct hb_sentence *l, struct figures *f)
-{
-    for (int i = 0; i + 2 < l->count && f->wanted.bytes < 0; i++) {
-        const struct hb_word *wanted = &l->word[i], *there = &l->word[i + 2];
-        bool more = l->word[i + 1].kind == HB_WORD_PAUSE && *l->word[i + 1].span.at == '>';
-        if (!more || !wanted->has_unit || !there->has_unit ||
-            wanted->amount.bytes <= there->amount.bytes)
-            continue;
-        f->wanted = wanted->amount;
-        f->free = there->amount;
-    }
-}
-
-/* "exceeded memory limit (52917772 > 20971520)"; Slurm counts in KiB. */
-static void read_comparison(const struct hb_sentence *l, struct figures *f)
-{
-    int64_t unit = hb_sentence_has_word(l, "slurmstepd") ? 1024 : 1;
-    for (int i = 0; i + 1 < l->count && f->wanted.bytes < 0; i++) {
-        int k = i + 1 < l->count && l->word[i + 1].kind == HB_WORD_PAUSE ? i + 2 : i + 1;
-        if (k >= l->count || *l->word[k - 1].span.at != '>' ||
-            hb_sentence_behind(l, i, 6, LIMITS) < 0)
-            continue;
-        int64_t used = l->word[i].amount.bytes;
-        int64_t most = l->word[k].amount.bytes;
-        if (used < LEAST || most < LEAST || l->word[i].has_unit || l->word[k].has_unit)
-            continue;
-        f->wanted = (struct hb_amount){hb_mul_sat(used, unit), unit};
-        f->limit = (struct hb_amount){hb_mul_sat(most, unit), unit};
-    }
-}
-
-/* "not enough space: expected 318080, got 314240" */
-static void read_expected(const struct hb_sentence *l, struct figures *f)
-{
-    for (int i = 0; i + 4 < l->count && f->wanted.bytes < 0; i++) {
-        struct hb_amount wanted = l->word[i + 1].amount;
-        struct hb_amount got = l->word[i + 4].amount;
-        if (!hb_sentence_is(l, i, "expected") || !hb_sentence_is(l, i + 3, "got") ||
-            wanted.bytes < LEAST || got.bytes < 0)
-            continue;
-        f->wanted = wanted;
-        f->free = got;
-    }
-}
-
-/* "limit_bytes=64MB ... sets the limit to ~120MB": which of them refused is not known. */
-static bool limits_differ(const struct hb_sentence *l)
-{
-    int64_t first = -1;
-    for (int i = 0; i < l->count; i++) {
-        if (!l->word[i].has_unit || hb_sentence_behind(l, i, 2, LIMITS) < 0 ||
-            hb_sentence_is(l, i - 1, "by")) /* "exceeded the limit by 5 MB" */
-            continue;
-        if (first >= 0 && l->word[i].amount.bytes != first)
-            return true;
-        first = l->word[i].amount.bytes;
-    }
-    return false;
-}
-
-/* "mem 38427376kb exceeded limit 33554432kb": the first is what was held. */
-static bool exceeds(const struct hb_sentence *l, int i)
-{
-    return l->word[i].has_unit && i + 1 < l->count && l->bits[i + 1] & EXCEEDS &&
-           hb_sentence_ahead(l, i + 1, 3, LIMITS) >= 0;
-}
-
-static struct figures read_figures(struct hb_sentence *l)
-{
-    struct hb_amount none = {-1, 1};
-    struct figures f = {none, none, none, none, none};
-    struct hb_amount *last = NULL; /* what the number before was */
-    read_comparison(l, &f);
-    read_expected(l, &f);
-    read_more(l, &f);
-    for (int i = 0; i < l->count; i++) {
-        if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0 || is_reckoned(l, i) ||
-            is_option(l, i) || is_without(l, i))
-            continue;
-        int told = meaning_of(l, i);
-        bool share = is_share(l, i);
-        bool of_wanted = last == &f.wanted; /* a share: "7.2 GB wanted of 4.2 GB" */
-        last = NULL;
-        if (told < 0 && exceeds(l, i)) {
-            f.held = l->word[i].amount;
-            continue;
-        }
-        if (!is_bytes(l, i, told) || is_summed(l, i) || (told < 0 && !share))
-            continue;
-        struct hb_amount *part = of_wanted && f.free.bytes < 0 ? &f.limit : &f.total;
-        struct hb_amount *to = share ? part : place_of(&f, bits_at(l, told));
-        last = to;
-        if (!share)
-            l->taken[told] = true;
-        bool nothing = to == &f.wanted && !l->word[i].amount.bytes; /* nobody asks for nothing */
-        if (to && to->bytes < 0 && !nothing)
-            *to = l->word[i].amount;
-    }
-    if (limits_differ(l))
-        f.limit = none;
-    return f;
-}
-
 /* More than a process can address, behind a word that says that it was asked for. */
-static bool is_absurd(const struct hb_sentence *l, const struct figures *f)
+static bool is_absurd(const struct hb_sentence *l, const struct hb_figures *f)
 {
     const int64_t most = INT64_C(1) << 47;
     if (f->wanted.bytes >= most)
@@ -473,7 +42,7 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
         hb_form_set(m, fact, amount);
 }
 
-static void take_host(struct hb_log_reader *r, const struct figures *f)
+static void take_host(struct hb_log_reader *r, const struct hb_figures *f)
 {
     struct hb_log_message *m = hb_form_join(r, HB_LOG_HOST);
     bool held = f->wanted.bytes < 0;
@@ -509,7 +78,7 @@ static bool is_of_block(const struct hb_sentence *l)
                                  hb_sentence_has_word(l, "triton"));
 }
 
-static bool is_of_chip(const struct hb_sentence *l, const struct figures *f)
+static bool is_of_chip(const struct hb_sentence *l, const struct hb_figures *f)
 {
     bool limited =
         hb_sentence_has_pair(l, "shared", "memory") && (f->limit.bytes >= 0 || f->free.bytes >= 0);
@@ -517,7 +86,8 @@ static bool is_of_chip(const struct hb_sentence *l, const struct figures *f)
     return (hb_sentence_has(l, CHIP) || little) && !hb_sentence_has(l, HOST);
 }
 
-static void take_chip(struct hb_log_reader *r, const struct hb_sentence *l, const struct figures *f)
+static void take_chip(struct hb_log_reader *r, const struct hb_sentence *l,
+                      const struct hb_figures *f)
 {
     struct hb_log_message *m = hb_form_open(r, HB_LOG_TPU_SCOPED);
     hb_form_name(m, hb_sentence_has_word(l, "shared") ? "shared memory" : "on-chip memory");
@@ -535,7 +105,7 @@ static bool is_limit(const struct hb_sentence *l)
         if ((l->bits[i] & EXCEEDS && (hb_sentence_behind(l, i, 3, LIMITS) >= 0 ||
                                       hb_sentence_ahead(l, i, 4, LIMITS) >= 0)) ||
             (hb_refusal_is_more_than(l, i) && hb_sentence_ahead(l, i, 4, LIMITS) >= 0) ||
-            is_most(l, i))
+            hb_figures_is_most(l, i))
             return true;
     return false;
 }
@@ -571,7 +141,7 @@ static bool is_refused_of(const struct hb_sentence *l, int library)
 
 /* With figures a request of a runtime; without, the word of a device's driver, or of anybody. */
 static void take_device(struct hb_log_reader *r, const struct hb_sentence *l,
-                        const struct figures *f)
+                        const struct hb_figures *f)
 {
     enum hb_log_kind kind = is_of_cache(l)               ? HB_LOG_SERVE
                             : is_of_tactic(l)            ? HB_LOG_TACTIC
@@ -686,14 +256,14 @@ void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_
     struct hb_log_message *m = hb_form_current(r, kind);
     hb_sentence_read(segment, l);
     if (m && find_refusal(l) >= 0)
-        set_known(m, HB_FACT_ASKED, read_figures(l).wanted);
+        set_known(m, HB_FACT_ASKED, hb_figures_read(l).wanted);
 }
 
 /* Numbers of less without a unit count something else in a list. */
 #define LEAST_LISTED ((int64_t)1 << 20)
 
 /* Of a list of figures, "Required memory: 5 GiB", those that a key tells. */
-static struct figures read_keyed(struct hb_sentence *l)
+static struct hb_figures read_keyed(struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
         if (l->word[i].kind == HB_WORD_NUMBER &&
@@ -703,14 +273,14 @@ static struct figures read_keyed(struct hb_sentence *l)
     for (int i = 0; i < l->count; i++)
         if ((l->bits[i] & (WANTS | WANTED)) == WANTED)
             l->bits[i] &= ~WANTED; /* "file size = 2 GiB" */
-    return read_figures(l);
+    return hb_figures_read(l);
 }
 
 void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb_span segment)
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(segment, l);
-    struct figures f = read_keyed(l);
+    struct hb_figures f = read_keyed(l);
     set_known(m, HB_FACT_ASKED, f.wanted);
     set_known(m, HB_FACT_FREE, f.free);
     set_known(m, HB_FACT_CAPACITY, f.total);
@@ -726,6 +296,13 @@ static bool is_faulty(struct hb_log_reader *r, const struct hb_sentence *l)
     return fault && fault->line == hb_form_line(r);
 }
 
+/* "+batch size of 1": added by a patch, "+" alone is a shell's trace */
+static bool is_patch_line(struct hb_span s)
+{
+    char c = s.end - s.at > 1 && *s.at == '+' ? s.at[1] : ' ';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
@@ -736,13 +313,13 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         return;
     for (int i = 0; i < l->count; i++)
         killed = killed || (hb_refusal_is_kill(l, i) && !hb_supposed_is(l, i));
-    if (!killed && s.end - s.at > 1 && *s.at == '+' && is_letter(s.at[1])) /* a patch's line */
+    if (!killed && is_patch_line(s))
         return;
     bool foreign = is_foreign_refusal(s);
     int refusal = find_refusal(l);
     if ((!killed && !foreign && refusal < 0) || is_warning_only(l))
         return;
-    struct figures f = read_figures(l);
+    struct hb_figures f = hb_figures_read(l);
     if (f.wanted.bytes < 0 && tensor_of_torch(s, &tensor))
         f.wanted = tensor;
     if (f.wanted.bytes < 0 && f.limit.bytes >= 0 && f.held.bytes > f.limit.bytes)
