@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <string.h>
 
 #include <glpk.h>
 
@@ -296,15 +297,20 @@ static void read_answer(const struct ilp *p, int failed, struct hb_ilp_answer *o
     out->bound = value > 0 ? (int64_t)floor(value) : 0;
 }
 
+struct end {
+    jmp_buf back;
+    volatile bool no_memory; /* by GLPK's own words */
+};
+
 static void jump_back(void *info)
 {
-    longjmp(*(jmp_buf *)info, 1);
+    longjmp(((struct end *)info)->back, 1);
 }
 
 static int say_nothing(void *info, const char *text)
 {
-    (void)info;
-    (void)text;
+    if (strstr(text, "no memory available") || strstr(text, "memory allocation "))
+        ((struct end *)info)->no_memory = true;
     return 1;
 }
 
@@ -325,17 +331,17 @@ static void free_glpk(void *unused)
         pthread_mutex_unlock(&one_at_a_time);
 }
 
-/* Where GLPK cannot go on it jumps to back, without a word: it would print to standard output. */
-static void start_glpk(struct hb_owned *owned, jmp_buf *back)
+/* Where GLPK cannot go on it jumps to end, without a word: it would print to standard output. */
+static void start_glpk(struct hb_owned *owned, struct end *end)
 {
     if (is_shared())
         pthread_mutex_lock(&one_at_a_time);
     hb_own(owned, free_glpk, NULL);
     if (glp_init_env() > 1) /* any other call would end the process */
         hb_die("out of memory in GLPK");
-    glp_term_hook(say_nothing, NULL);
+    glp_term_hook(say_nothing, end);
     glp_term_out(GLP_OFF);
-    glp_error_hook(jump_back, back);
+    glp_error_hook(jump_back, end);
 }
 
 static void end_glpk(struct hb_owned *owned)
@@ -344,14 +350,17 @@ static void end_glpk(struct hb_owned *owned)
     free_glpk(NULL);
 }
 
-/* False: GLPK could not go on, and run has said nothing. */
+/* False: GLPK could not go on, and run has said nothing. For want of memory nothing else goes on
+ * either: the same input has one answer, or none. */
 static bool run_glpk(void (*run)(void *context), void *context)
 {
-    jmp_buf back;
+    struct end end = {.no_memory = false};
     struct hb_owned owned;
-    start_glpk(&owned, &back);
-    if (setjmp(back)) {
+    start_glpk(&owned, &end);
+    if (setjmp(end.back)) {
         end_glpk(&owned);
+        if (end.no_memory)
+            hb_die("out of memory in GLPK");
         return false;
     }
     run(context);

@@ -87,6 +87,7 @@ start() {
 
 torture() {
     echo 'what stood here before' >"$work/before"
+    rm -f "$work/to/x" # a journal would go on where the command before wrote
     wrong=0
     n=0
     on=0
@@ -95,6 +96,7 @@ torture() {
     normal=$status
     cp "$work/out" "$work/normal.out"
     if [ "$kind" = run ]; then cp "$work/to/x" "$work/normal.file"; else rm -f "$work/to/x"; fi
+    if [ "$kind" != run ] && [ "$normal" != 0 ]; then complain 'it does not work untouched'; fi
     for on in 0 1; do
         n=1
         while :; do
