@@ -138,4 +138,41 @@ static inline bool lives_at(const struct low *l, const char *buffer, const char 
     return first <= at && at <= last;
 }
 
+/* Bytes of what waits for the backward pass in a space. */
+static inline int64_t saved(const struct low *l, enum hb_space space)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].category == HB_CAT_SAVED && l->p.bufs[i].space == space)
+            sum += l->p.bufs[i].plain_bytes;
+    return sum;
+}
+
+static inline int count_kind(const struct low *l, enum hb_op_kind kind, enum hb_axis axis)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        count += l->p.ops[i].kind == kind && l->p.ops[i].axis == axis;
+    return count;
+}
+
+static inline int64_t trips_of(const struct low *l, const char *text)
+{
+    for (uint32_t i = 0; i < l->p.loop_count; i++)
+        if (strstr(l->p.loops[i].name, text))
+            return l->p.loops[i].trips;
+    fail_msg("no loop is named '%s'", text);
+    return 0;
+}
+
+/* Parameters, each of four bytes. */
+static inline int64_t params(const struct low *l)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (l->p.bufs[i].argument && l->p.bufs[i].category == HB_CAT_PARAMS)
+            sum += l->p.bufs[i].plain_bytes / 4;
+    return sum;
+}
+
 #endif
