@@ -4,8 +4,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/mem_file.h"
 #include "base/out.h"
@@ -139,6 +144,49 @@ static void devices_are_written_not_replaced(void **state)
     assert_int_equal(read(fd, text, sizeof text - 1), 7);
     assert_string_equal(text, "through");
     close(fd);
+}
+
+enum { MANY_WORDS = 50000 }; /* more than a pipe takes at once */
+
+static void only_interrupt(int signal)
+{
+    (void)signal;
+}
+
+/* 0: all words come, to a reader that takes its time. */
+static int read_late(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    static const struct timespec while_written = {.tv_nsec = 50000000};
+    nanosleep(&while_written, NULL);
+    int count = 0, word;
+    while (f && fscanf(f, "%d", &word) == 1 && word == count)
+        count++;
+    return count == MANY_WORDS ? 0 : 1;
+}
+
+/* A write that a signal ends has written a part. */
+static void what_is_interrupted_goes_on(void **state)
+{
+    (void)state;
+    int status;
+    struct sigaction on = {.sa_handler = only_interrupt};
+    static const struct itimerval often = {{0, 5000}, {0, 5000}}, never;
+    assert_int_equal(mkfifo("pipe", 0600), 0);
+    int open_end = open("pipe", O_RDONLY | O_NONBLOCK); /* who writes need not wait to open */
+    pid_t reader = fork();
+    if (reader == 0)
+        _exit(read_late("pipe"));
+    struct hb_out *out = hb_out_open(&u.env, "pipe");
+    for (int i = 0; i < MANY_WORDS; i++)
+        fprintf(hb_out_file(out), "%d\n", i);
+    sigaction(SIGALRM, &on, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+    hb_out_close(out);
+    setitimer(ITIMER_REAL, &never, NULL);
+    close(open_end);
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
 }
 
 static void a_dash_is_standard_output(void **state)
@@ -287,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_umask_holds_for_new_files, start, end),
         cmocka_unit_test_setup_teardown(links_are_followed, start, end),
         cmocka_unit_test_setup_teardown(devices_are_written_not_replaced, start, end),
+        cmocka_unit_test_setup_teardown(what_is_interrupted_goes_on, start, end),
         cmocka_unit_test_setup_teardown(a_dash_is_standard_output, start, end),
         cmocka_unit_test_setup_teardown(what_cannot_be_written_dies_early, start, end),
         cmocka_unit_test_setup_teardown(a_full_disk_dies, start, end),
