@@ -102,7 +102,7 @@ $(B)/fail.so: tests/torture/fail.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
 
 unit: $(TESTS) $(REPLAYS) ## builds the test programs
-test: all unit            ## all tests once (< 60 s)
+test: all unit            ## all tests once (minutes)
 	$(Q)HB_BUILD=$(B) sh tests/all.sh
 check: lint               ## lint, all tests plain and under the sanitizers, torture
 	$(Q)$(MAKE) --no-print-directory test
