@@ -159,9 +159,47 @@ static void ranks_added_up_are_those_that_run(void **state)
     hb_arena_free(arena);
 }
 
+/* Odd sizes: what is added up of the third rank leaves 14 MiB out that blocks have beyond their
+ * requests. */
+static void a_rank_that_may_miss_a_block_is_asked(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model: {d_model: 896, vocab: 32000, tied_embeddings: false, blocks: [\n"
+        "  {name: b0, repeat: 5, norm: rmsnorm, attention: {heads: 8, kv_heads: 1, head_dim: 128, "
+        "qk_norm: true},\n"
+        "   mlp: {d_ff: 1792}},\n"
+        "  {name: b1, repeat: 7, norm: rmsnorm, attention: {heads: 8, kv_heads: 4, head_dim: 64},\n"
+        "   mlp: {d_ff: 768}}]}\n"
+        "compiler: torch\n"
+        "batch: {global: 64, seq: 2048}\n"
+        "mesh: {fsdp: 4, pipeline: 4}\n"
+        "pipeline: {schedule: gpipe, microbatches: 8}\n"
+        "sharding: {reshard_after_forward: false}\n"
+        "remat: {policy: names, save: [q, v, attn_ctx, mlp_gate, mlp_down], every: 2}\n"
+        "precision: {grads: f32}\n"
+        "loss: {kernel: compiled}\n"
+        "hardware: {device: nvidia-h100, count: 16}\n"
+        "runtime: {framework: torchtitan, compile: true}\n";
+    struct hb_arena *arena = hb_arena_new();
+    struct ranks_compared sums = {0};
+    struct hb_diag diag;
+    struct hb_node *root;
+    struct hb_spec spec;
+    struct hb_memory m;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_yaml_parse(arena, &diag, "odd", text, sizeof text - 1, &root) &&
+                hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+    run_and_compare(arena, &spec, text, &m, &sums);
+    assert_int_equal(sums.count, 4);
+    assert_int_equal(sums.lower, 0);
+    hb_arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_run_is_below_its_floor),
-                                       cmocka_unit_test(ranks_added_up_are_those_that_run)};
+                                       cmocka_unit_test(ranks_added_up_are_those_that_run),
+                                       cmocka_unit_test(a_rank_that_may_miss_a_block_is_asked)};
     return cmocka_run_group_tests_name("torch_floor", tests, NULL, NULL);
 }
