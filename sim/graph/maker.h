@@ -9,7 +9,7 @@ struct frame;
 
 /* Where the logits' gradient takes their place on a TPU each product of the head's makes it inside:
  * it reads these, too. */
-struct again {
+struct hb_read_again {
     uint32_t root; /* the logits'; HB_NONE: no such */
     uint32_t ops[2];
 };
@@ -35,7 +35,7 @@ struct maker {
     uint32_t mean;       /* op that has the last norm's mean, in the computation at hand; HB_NONE */
     uint32_t scale;      /* and its inverse root */
     uint32_t labels;     /* and the labels' logits, which are the loss */
-    struct again read_again;
+    struct hb_read_again read_again;
     uint32_t norm;       /* op of the graph; HB_NONE */
     uint32_t layers;     /* op of the entry's last loop; HB_NONE */
     uint32_t joined;     /* collective that sums the loss and the last norm's gradient; HB_NONE */
@@ -66,14 +66,14 @@ bool hb_maker_is_scalar(const struct maker *m, const struct hb_op *op);
 
 /* --- parts.c --- */
 
-struct parts {
+struct hb_parts {
     uint32_t ops[3]; /* what the op at hand reads besides */
     int count;
     bool inside; /* it is no op: who reads its result makes it */
 };
 
 /* An update whose states are means over rows and over columns. */
-struct factored {
+struct hb_factored {
     uint32_t weight, grad;  /* roots; weight HB_NONE: it is none */
     uint32_t rows, columns; /* roots of the new ones */
 };
@@ -85,7 +85,7 @@ uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two);
 uint32_t hb_parts_read(struct maker *m, uint32_t root, uint32_t with);
 /* Of a number out of many tensors, each one's own; returns the op that has all. */
 uint32_t hb_parts_of_sum(struct maker *m, uint32_t count);
-struct parts hb_parts_of_loss(struct maker *m, const struct hb_op *op);
+struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op);
 /* Of an update's tuple each part is an op, too. */
 void hb_parts_hand_out(struct maker *m, const struct hb_op *op, uint32_t at);
 void hb_parts_note_turned(struct maker *m, const struct hb_op *op);
@@ -94,16 +94,16 @@ uint32_t hb_parts_turned_weight(const struct maker *m, const struct hb_op *op);
 /* Makes the moments of such; returns how many roots are left to the weight's own op. */
 uint32_t hb_parts_add_moments(struct maker *m, const struct hb_op *op, uint32_t weight,
                               uint32_t count);
-struct factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op);
+struct hb_factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op);
 /* Returns what the op of the program reads besides. */
-struct parts hb_parts_add_factored(struct maker *m, struct factored f, uint32_t i,
-                                   uint32_t *io_count);
+struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uint32_t i,
+                                      uint32_t *io_count);
 
 /* --- trees --- */
 
-enum { TREE_TABLE, TREE_NORM, TREE_LAYERS, TREE_HEAD = 99 };
+enum { HB_TREE_TABLE, HB_TREE_NORM, HB_TREE_LAYERS, HB_TREE_HEAD = 99 };
 
-/* Where a weight stands in a tree by its name, up to TREE_HEAD. */
+/* Where a weight stands in a tree by its name, up to HB_TREE_HEAD. */
 int hb_tree_rank(const char *name);
 /* By buffer: weights, then their first states, second ones, each a tree. XLA:GPU's as they stand.
  */

@@ -23,11 +23,11 @@ int hb_tree_rank(const char *name)
         if (strncmp(name, ends[i], strlen(ends[i])) == 0)
             return i;
     if (!dot && strncmp(name, "head", strlen("head")) == 0)
-        return TREE_HEAD;
+        return HB_TREE_HEAD;
     for (int i = 0; i < PARTS && dot; i++)
         if (dot[1] == parts[i][0] && strncmp(dot + 1, parts[i], strlen(parts[i])) == 0)
-            return TREE_LAYERS + i;
-    return TREE_LAYERS + PARTS;
+            return HB_TREE_LAYERS + i;
+    return HB_TREE_LAYERS + PARTS;
 }
 
 /* What is no weight's comes first. */
@@ -139,28 +139,28 @@ static bool is_of_one(const struct maker *m, uint32_t logits)
     return m->p->bufs[logits].rank < WITH_BATCH || m->p->bufs[logits].dim[0] == 1;
 }
 
-static struct parts add_softmax(struct maker *m, const struct hb_op *op)
+static struct hb_parts add_softmax(struct maker *m, const struct hb_op *op)
 {
     uint32_t logits = m->root[hb_maker_refs(m, op)[0]];
     uint32_t most = hb_parts_add_reader(m, m->holder[logits], HB_NONE);
     if (m->p->compiler == HB_XLA_GPU) {
         uint32_t sum = hb_parts_read(m, logits, most), label = read_with(m, logits, sum, most);
         m->labels = label;
-        return (struct parts){{label, most}, 2, false};
+        return (struct hb_parts){{label, most}, 2, false};
     }
     m->holder[logits] = hb_parts_read(m, logits, HB_NONE);
     uint32_t finite = hb_parts_add_reader(m, most, HB_NONE), sum = hb_parts_read(m, logits, finite);
     uint32_t label = hb_parts_read(m, logits, most);
     uint32_t loss = hb_parts_add_reader(m, label, sum);
     if (!is_in_place(m, op))
-        return (struct parts){{loss, finite}, 2, false};
+        return (struct hb_parts){{loss, finite}, 2, false};
     bool one = is_of_one(m, logits);
     m->labels = one ? loss : m->labels;
-    m->read_again = (struct again){.root = logits, .ops = {one ? sum : loss, finite}};
-    return (struct parts){.inside = true};
+    m->read_again = (struct hb_read_again){.root = logits, .ops = {one ? sum : loss, finite}};
+    return (struct hb_parts){.inside = true};
 }
 
-static struct parts add_norm(struct maker *m, const struct hb_op *op)
+static struct hb_parts add_norm(struct maker *m, const struct hb_op *op)
 {
     const uint32_t *refs = hb_maker_refs(m, op);
     bool gpu = m->p->compiler == HB_XLA_GPU, back = op->read_count > 1;
@@ -170,19 +170,19 @@ static struct parts add_norm(struct maker *m, const struct hb_op *op)
         m->scale = gpu ? hb_parts_add_reader(m, m->mean, HB_NONE) : m->mean;
     }
     if (!back)
-        return (struct parts){{m->scale}, 1, false};
+        return (struct hb_parts){{m->scale}, 1, false};
     uint32_t sum = hb_parts_add_reader(m, m->holder[from], gpu ? m->holder[x] : m->mean);
     if (!gpu)
-        return (struct parts){{m->mean, sum}, 2, false};
+        return (struct hb_parts){{m->mean, sum}, 2, false};
     uint32_t all = hb_parts_add_reader(m, m->scale, sum);
     hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->mean);
-    return (struct parts){{all, m->scale}, 2, false};
+    return (struct hb_parts){{all, m->scale}, 2, false};
 }
 
-struct parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
+struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
 {
     if (op->phase != HB_PHASE_LOSS || op->read_count == 0)
-        return (struct parts){.count = 0};
+        return (struct hb_parts){.count = 0};
     uint32_t first = hb_maker_refs(m, op)[0];
     if (op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
         m->value[m->root[first]] != HB_NONE)
@@ -190,7 +190,7 @@ struct parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
     enum hb_category of = m->p->bufs[first].category;
     if (op->kind == HB_OP_ELEMENTWISE && of != HB_CAT_LOGITS && of != HB_CAT_PARAMS)
         return add_norm(m, op);
-    return (struct parts){.count = 0};
+    return (struct hb_parts){.count = 0};
 }
 
 /* Of an update's tuple each part is an op, too. */
@@ -255,10 +255,10 @@ static bool is_state(const struct maker *m, uint32_t root)
     return m->p->bufs[root].category == HB_CAT_OPTIMIZER;
 }
 
-struct factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op)
+struct hb_factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op)
 {
     enum { WRITES = 3 };
-    struct factored f = {HB_NONE, HB_NONE, HB_NONE, HB_NONE};
+    struct hb_factored f = {HB_NONE, HB_NONE, HB_NONE, HB_NONE};
     const uint32_t *refs = hb_maker_refs(m, op), *made = refs + op->read_count;
     bool gpu = m->p->compiler == HB_XLA_GPU;
     if (!gpu || op->phase != HB_PHASE_OPTIMIZER || op->write_count != WRITES)
@@ -282,7 +282,7 @@ static uint32_t add_column_sums(struct maker *m, uint32_t first)
         return m->column_sum;
     uint32_t *parts = hb_arena_raw(m->arena, p->op_count, sizeof *parts), count = 0;
     for (uint32_t i = first; i < p->op_count; i++) {
-        struct factored f = hb_parts_find_factored(m, &p->ops[i]);
+        struct hb_factored f = hb_parts_find_factored(m, &p->ops[i]);
         if (f.weight != HB_NONE)
             parts[count++] = hb_parts_read(m, f.grad, m->norm);
     }
@@ -303,8 +303,8 @@ static uint32_t add_mean(struct maker *m, uint32_t sum, uint32_t state)
 /* The gradient is read for either mean, for the size of the update that these make, and by the
  * update (8B on an H100, 8 layers, q, k, v, attn_out on the host: depth-first 28.30 GiB, by the
  * compiler's log 28.30; as one op 32.87). Returns what the op of the program reads besides. */
-struct parts hb_parts_add_factored(struct maker *m, struct factored f, uint32_t i,
-                                   uint32_t *io_count)
+struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uint32_t i,
+                                      uint32_t *io_count)
 {
     uint32_t sum = add_column_sums(m, i), kept = 0;
     add_mean(m, sum == HB_NONE ? hb_parts_read(m, f.grad, m->norm) : sum, f.columns);
@@ -318,5 +318,5 @@ struct parts hb_parts_add_factored(struct maker *m, struct factored f, uint32_t 
         if (!is_state(m, m->roots[k]))
             m->roots[kept++] = m->roots[k];
     *io_count = kept;
-    return (struct parts){{size, columns, rows}, 3, false};
+    return (struct hb_parts){{size, columns, rows}, 3, false};
 }

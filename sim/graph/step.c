@@ -246,7 +246,7 @@ static bool is_norm_back(const struct maker *m, const struct hb_op *op)
 static bool is_norm_update(const struct maker *m, const struct hb_op *op)
 {
     return op->phase == HB_PHASE_OPTIMIZER && op->kind != HB_OP_HOST_COPY && op->write_count > 0 &&
-           hb_tree_rank(m->p->bufs[hb_maker_refs(m, op)[op->read_count]].name) == TREE_NORM;
+           hb_tree_rank(m->p->bufs[hb_maker_refs(m, op)[op->read_count]].name) == HB_TREE_NORM;
 }
 
 static uint32_t add_given(struct maker *m)
@@ -279,9 +279,9 @@ static void add_program_op(struct maker *m, uint32_t i)
         return;
     uint32_t count = list_roots(m, op, m->roots);
     uint32_t sum = is_sum_of_many(m, op) ? hb_parts_of_sum(m, count) : HB_NONE;
-    struct factored factored = hb_parts_find_factored(m, op);
+    struct hb_factored factored = hb_parts_find_factored(m, op);
     bool apart = factored.weight != HB_NONE;
-    struct parts parts =
+    struct hb_parts parts =
         apart ? hb_parts_add_factored(m, factored, i, &count) : hb_parts_of_loss(m, op);
     if (parts.inside)
         return;
