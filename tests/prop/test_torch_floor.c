@@ -159,11 +159,29 @@ static void ranks_added_up_are_those_that_run(void **state)
     hb_arena_free(arena);
 }
 
+static struct ranks_compared run_text(const char *text, int64_t *out_told)
+{
+    struct hb_arena *arena = hb_arena_new();
+    struct ranks_compared sums = {0};
+    struct hb_diag diag;
+    struct hb_node *root;
+    struct hb_spec spec;
+    struct hb_memory m;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_yaml_parse(arena, &diag, "text", text, strlen(text), &root) &&
+                hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+    run_and_compare(arena, &spec, text, &m, &sums);
+    *out_told = m.rank;
+    hb_arena_free(arena);
+    return sums;
+}
+
 /* Odd sizes: what is added up of the third rank leaves 14 MiB out that blocks have beyond their
  * requests. */
 static void a_rank_that_may_miss_a_block_is_asked(void **state)
 {
     (void)state;
+    int64_t told;
     static const char text[] =
         "model: {d_model: 896, vocab: 32000, tied_embeddings: false, blocks: [\n"
         "  {name: b0, repeat: 5, norm: rmsnorm, attention: {heads: 8, kv_heads: 1, head_dim: 128, "
@@ -181,25 +199,33 @@ static void a_rank_that_may_miss_a_block_is_asked(void **state)
         "loss: {kernel: compiled}\n"
         "hardware: {device: nvidia-h100, count: 16}\n"
         "runtime: {framework: torchtitan, compile: true}\n";
-    struct hb_arena *arena = hb_arena_new();
-    struct ranks_compared sums = {0};
-    struct hb_diag diag;
-    struct hb_node *root;
-    struct hb_spec spec;
-    struct hb_memory m;
-    hb_diag_init(&diag, arena);
-    assert_true(hb_yaml_parse(arena, &diag, "odd", text, sizeof text - 1, &root) &&
-                hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
-    run_and_compare(arena, &spec, text, &m, &sums);
+    struct ranks_compared sums = run_text(text, &told);
     assert_int_equal(sums.count, 4);
     assert_int_equal(sums.lower, 0);
-    hb_arena_free(arena);
+}
+
+/* Ranks 1 and 2 have 989.5 MiB both. */
+static void the_first_of_the_heaviest_is_told(void **state)
+{
+    (void)state;
+    int64_t told;
+    run_text("model: {d_model: 1024, vocab: 8, blocks: [{name: b, repeat: 16,\n"
+             "  attention: {heads: 8, kv_heads: 8, head_dim: 128}, mlp: {d_ff: 4096}}]}\n"
+             "compiler: torch\n"
+             "batch: {global: 32, seq: 2048}\n"
+             "mesh: {fsdp: 4, pipeline: 4}\n"
+             "pipeline: {schedule: gpipe, microbatches: 8, layers: [3, 5, 5, 3]}\n"
+             "hardware: {device: nvidia-h100, count: 16}\n"
+             "runtime: {framework: torchtitan}\n",
+             &told);
+    assert_int_equal(told, 1);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_run_is_below_its_floor),
                                        cmocka_unit_test(ranks_added_up_are_those_that_run),
-                                       cmocka_unit_test(a_rank_that_may_miss_a_block_is_asked)};
+                                       cmocka_unit_test(a_rank_that_may_miss_a_block_is_asked),
+                                       cmocka_unit_test(the_first_of_the_heaviest_is_told)};
     return cmocka_run_group_tests_name("torch_floor", tests, NULL, NULL);
 }
