@@ -492,37 +492,84 @@ static void add_local_sort(struct hb_eager *e, struct hb_eager_layer *l, double 
         add_kernel(e, l, "sort rows by local expert", elements, row_copy);
 }
 
+/* Megatron multiplies forwards in the layer's type and lets the product write wider; backwards the
+ * operands are widened first, products as TF32 (core/transformer/moe/moe_utils.py,
+ * RouterGatingLinearFunction; Transformer Engine, cublaslt_gemm.cu). Backwards a token's width is
+ * cast, read and summed into the weight's gradient, 2 + 4 and 4, and its own gradient written wide
+ * and cast, 4 and 4 + 2. */
+static void add_router(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_moe *m)
+{
+    static const double narrow = 2, widened = 20;
+    bool library = e->spec->runtime.framework == HB_FW_MEGATRON && m->router_dtype != HB_DT_F64;
+    bool widens = library && m->router_dtype == HB_DT_F32;
+    double d = width_of(e), elements = e->resid_tokens * d;
+    add(e, l,
+        (struct hb_piece){.name = "router",
+                          .kind = HB_OP_MATMUL,
+                          .flops = 2 * elements * (double)m->experts,
+                          .rows = e->resid_tokens,
+                          .cols = (double)m->experts,
+                          .depth = d,
+                          .batch = 1,
+                          .bytes = narrow * elements,
+                          .back_bytes = (widens ? widened : narrow) * elements,
+                          .dtype = library ? e->spec->precision.compute : m->router_dtype});
+}
+
+/* Where ranks of the tensor axis split an expert, Megatron's dispatcher exchanges what a rank has
+ * of the sequence and gathers it behind that, and sums shares before it sends them back (core/
+ * transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher). */
+static void add_expert_tensor(struct hb_eager *e, struct hb_eager_layer *l, double rows, bool sum)
+{
+    double each = (double)e->spec->sharding.expert_tensor;
+    if (e->spec->runtime.framework != HB_FW_MEGATRON || !is_split(e) || each <= 1)
+        return;
+    add_collective(e, l,
+                   (struct hb_piece){.name = sum ? "sum of the experts' shares" : "gather rows",
+                                     .kind = sum ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_GATHER,
+                                     .back_kind = sum ? HB_OP_ALL_GATHER : HB_OP_REDUCE_SCATTER,
+                                     .axis = HB_AX_TENSOR,
+                                     .sent_bytes = 2 * rows * width_of(e)});
+}
+
+/* Megatron adds the output's bias expert by expert, times the token's weight, in f32 (core/
+ * transformer/moe/experts.py, TEGroupedMLP._apply_bias). Forwards bias times weight 4, sum 6 + 4,
+ * experts joined 4 + 4, cast 4 + 2; backwards cast 2 + 4, the output's gradient cast and joined
+ * 4 + 2 and 2 + 2, and for bias and weight each a product 4 + 4 and a sum of it 4. */
+static const struct traffic expert_bias = {28, 40};
+
+static void add_expert_bias(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_moe *m,
+                            double elements)
+{
+    if (m->bias && e->spec->runtime.framework == HB_FW_MEGATRON)
+        add_kernel(e, l, "bias of the experts, weighed", elements, expert_bias);
+}
+
 /* Tokens go to the experts' devices and come back; every expert gets as many. */
 static void add_experts(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_moe *m)
 {
     double tp = tensor_ways(e), et = (double)e->spec->sharding.expert_tensor;
     double ways = (double)hb_eager_ways(e, HB_AX_EXPERT) * tp / et, d = width_of(e);
     double rows = e->tokens * (double)m->top_k * et / tp, here = (double)m->experts / ways;
-    add(e, l,
-        (struct hb_piece){.name = "router",
-                          .kind = HB_OP_MATMUL,
-                          .flops = 2 * e->resid_tokens * (double)m->experts * d,
-                          .rows = e->resid_tokens,
-                          .cols = (double)m->experts,
-                          .depth = d,
-                          .batch = 1,
-                          .bytes = 2 * e->resid_tokens * d,
-                          .back_bytes = 2 * e->resid_tokens * d,
-                          .dtype = m->router_dtype});
+    bool apart = e->spec->runtime.framework == HB_FW_MEGATRON && is_split(e);
+    double own = apart ? e->resid_tokens * (double)m->top_k : rows;
+    add_router(e, l, m);
     struct hb_piece exchange = {.name = "tokens to the experts",
                                 .kind = HB_OP_ALL_TO_ALL,
                                 .back_kind = HB_OP_ALL_TO_ALL,
                                 .axis = HB_AX_EXPERT,
-                                .sent_bytes =
-                                    2 * rows * d * (double)hb_eager_ways(e, HB_AX_EXPERT)};
-    add_kernel(e, l, "sort tokens by expert", rows * d, row_copy);
+                                .sent_bytes = 2 * own * d * (double)hb_eager_ways(e, HB_AX_EXPERT)};
+    add_kernel(e, l, "sort tokens by expert", own * d, row_copy);
     add_collective(e, l, exchange);
+    add_expert_tensor(e, l, rows, false);
     add_local_sort(e, l, here, rows * d);
     add_mlp(e, l, m->kind, rows / here, (double)m->d_ff / et, here);
+    add_expert_bias(e, l, m, rows * d);
     add_local_sort(e, l, here, rows * d);
+    add_expert_tensor(e, l, rows, true);
     exchange.name = "tokens back from the experts";
     add_collective(e, l, exchange);
-    add_kernel(e, l, "weigh and add the experts' rows", rows * d, row_copy);
+    add_kernel(e, l, "weigh and add the experts' rows", own * d, row_copy);
 }
 
 static void add_feed_forward(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_block *b)

@@ -458,6 +458,83 @@ static const struct hb_op *find_op(const struct hb_program *p, const char *name)
 }
 
 /* The batch of all devices, gathered for the experts' inputs, is a place in memory, no traffic. */
+/* Eight experts on two ranks, each split by the tensor axis. */
+static struct hb_spec read_experts(const char *framework, struct hb_block *block)
+{
+    struct hb_spec spec = read_spec("data: 2, expert: 2, tensor: 2",
+                                    hb_arena_printf(u.env.arena,
+                                                    "}\nruntime: {framework: %s}\n"
+                                                    "sharding: {residual_over_tensor: true",
+                                                    framework));
+    *block = spec.model.blocks[0];
+    block->moe = (struct hb_moe){
+        .experts = 8, .top_k = 2, .d_ff = 4096, .kind = block->mlp.kind, .router_dtype = HB_DT_F32};
+    spec.model.blocks = block;
+    spec.sharding.expert_tensor = 2;
+    return spec;
+}
+
+/* Megatron exchanges what a rank has of the sequence and gathers it behind that, both ways; others
+ * send all rows from each rank of the tensor axis. Four exchanges a layer. */
+static void experts_rows_are_gathered_behind_the_exchange(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_block block;
+    struct hb_spec spec = read_experts("torchtitan", &block);
+    run_spec(&spec, &p);
+    double rows = 16 * 4096.0 * 2, row = 2 * 4096; /* of two sequences of eight times two experts */
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_TO_ALL, HB_AX_EXPERT) / (4 * LAYERS * rows * row * 2) -
+                     1) < 1e-9);
+    double before = sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_TENSOR);
+    spec.runtime.framework = HB_FW_MEGATRON;
+    run_spec(&spec, &p);
+    assert_true(
+        fabs(sum_sent(&p, HB_OP_ALL_TO_ALL, HB_AX_EXPERT) / (4 * LAYERS * rows / 2 * row * 2) - 1) <
+        1e-9);
+    double gathered = sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_TENSOR) - before;
+    double again = LAYERS * 16 * 4096.0 * row; /* Megatron gathers the residual again backwards */
+    assert_true(fabs(gathered / (2 * LAYERS * rows * row + again) - 1) < 1e-9);
+    assert_true(find_op(&p, "sum of the experts' shares")->group == 2);
+    spec.sharding.expert_tensor = 1; /* split over its ranks: nothing is gathered */
+    run_spec(&spec, &p);
+    assert_true(fabs((sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_TENSOR) - before) / again - 1) < 1e-9);
+}
+
+/* Megatron's router multiplies in the layer's type whatever its scores are in. */
+static void megatron_routes_in_the_layers_type(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_block block;
+    struct hb_spec spec = read_experts("megatron", &block);
+    run_spec(&spec, &p);
+    assert_int_equal(find_op(&p, "router")->dtype, HB_DT_BF16);
+    double elements = 16 * 4096.0 / 2 * 4096;
+    assert_true(fabs(sum_moved(&p, "router") / ((2 + 2 + 20) * elements) - 1) < 1e-9);
+    block.moe.router_dtype = HB_DT_F64;
+    run_spec(&spec, &p);
+    assert_int_equal(find_op(&p, "router")->dtype, HB_DT_F64);
+    spec = read_experts("torchtitan", &block);
+    run_spec(&spec, &p);
+    assert_int_equal(find_op(&p, "router")->dtype, HB_DT_F32);
+}
+
+/* In f32, times the token's weight: 28 bytes an element and 40 backwards. */
+static void experts_biases_are_weighed(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_block block;
+    struct hb_spec spec = read_experts("megatron", &block);
+    run_spec(&spec, &p);
+    assert_true(sum_moved(&p, "bias of the experts, weighed") == 0);
+    block.moe.bias = true;
+    run_spec(&spec, &p);
+    double elements = 16 * 4096.0 * 2 * 4096;
+    assert_true(fabs(sum_moved(&p, "bias of the experts, weighed") / (68 * elements) - 1) < 1e-9);
+}
+
 static void a_gathered_batch_is_not_walked_over(void **state)
 {
     (void)state;
@@ -592,6 +669,9 @@ int main(void)
                                        TEST(windows_meet_whole_tiles),
                                        TEST(kernels_by_framework),
                                        TEST(rows_are_sorted_by_local_expert),
+                                       TEST(experts_rows_are_gathered_behind_the_exchange),
+                                       TEST(megatron_routes_in_the_layers_type),
+                                       TEST(experts_biases_are_weighed),
                                        TEST(a_gathered_batch_is_not_walked_over)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
