@@ -227,14 +227,6 @@ enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_le
     return lo->fsdp_mode;
 }
 
-static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_t from)
-{
-    uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", cast for one layer"), HB_CAT_WORKING,
-                             hb_leaf_layer_shape(l, lo->compute, false));
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), from, slice);
-    return slice;
-}
-
 /* MaxText's weights in f32 come out of their casts as an all-gather wants them, even over 64
  * devices and more (base/llama3-8b, v5p-128: all-gather bf16[1,4096,14336]); those in bf16 do not
  * (rand027/qwen3-8b: all-reduce bf16[1,4096,12288]). */
@@ -283,6 +275,19 @@ static bool is_gathered(const struct hb_lower *lo, const struct hb_leaf *l)
     /* 1B/base: in the backward pass of rings gate and up are gathered for their recomputation
      * (all-gather.30 and .31), and the gathered weights serve their backward products too. */
     return mode == HB_WEIGHT_GATHER || (mode == HB_WEIGHT_RING && lo->phase == HB_PHASE_BACKWARD);
+}
+
+/* In a trip of a loop a cast goes with the gather of its result to where the scheduler that hides
+ * latencies starts that (H200, 70B over 256 devices: 17.5 -> 16.1 s of 15.5; B200, in 8 bit: 25.8
+ * -> 22.6 of 20.9). */
+static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_t from)
+{
+    uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", cast for one layer"), HB_CAT_WORKING,
+                             hb_leaf_layer_shape(l, lo->compute, false));
+    uint32_t op = hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), from, slice);
+    if (lo->p->open_loop != HB_NONE && is_gathered(lo, l) && l->expert_ways <= 1)
+        lo->p->ops[op].stream = HB_STREAM_COLLECTIVE + (unsigned)HB_AX_FSDP;
+    return slice;
 }
 
 bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)

@@ -71,6 +71,20 @@ static void the_head_is_gathered_early_or_in_time(void **state)
     assert_int_equal(count_at(&micro, "head, gathered", "logits"), 1);
 }
 
+/* Casts of what is gathered start where their gathers do, of what lies here when it is their turn.
+ */
+static void casts_go_with_their_gathers(void **state)
+{
+    (void)state;
+    enum { FSDP = HB_STREAM_COLLECTIVE + HB_AX_FSDP };
+    struct low gathered = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64");
+    struct low here = DENSE(CUDA, "mesh.data=8", "batch.global=64");
+    struct low plain = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64", "stack.form=loop");
+    assert_int_equal(gathered.p.ops[find_op(&gathered, "cast block.w_up")].stream, FSDP);
+    assert_int_equal(here.p.ops[find_op(&here, "cast block.w_up")].stream, HB_STREAM_COMPUTE);
+    assert_int_equal(plain.p.ops[find_op(&plain, "cast block")].stream, HB_STREAM_COMPUTE);
+}
+
 /* rocm-tinyS--logits_dot=bf16, 8B,f64,b4,onehot. */
 static void narrow_logits_stay_narrow(void **state)
 {
@@ -636,6 +650,7 @@ int main(void)
         TEST(zeros_come_where_they_cost_nothing),
         TEST(the_head_is_gathered_early_or_in_time),
         TEST(narrow_logits_stay_narrow),
+        TEST(casts_go_with_their_gathers),
         TEST(a_layer_is_made_again_whole),
         TEST(the_kernel_has_no_name_for_its_result),
         TEST(layers_of_a_trip_are_made_again_together),
