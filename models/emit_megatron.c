@@ -157,6 +157,7 @@ static void emit_axes(struct hb_str *out, const struct hb_spec *s)
         number(out, "expert-tensor-parallel-size", s->sharding.expert_tensor);
     }
     flag(out, "sequence-parallel", m[HB_AX_TENSOR] > 1 && s->sharding.residual_over_tensor);
+    flag(out, "tp-comm-overlap", s->runtime.async_tp);
     if (m[HB_AX_FSDP] > 1) {
         flag(out, "use-megatron-fsdp", true);
         text(out, "data-parallel-sharding-strategy", "optim_grads_params");

@@ -630,7 +630,8 @@ static const struct hb_key runtime_keys[] = {
          "ends are the root's"),
     BOOL("async_tp", SPEC(runtime.async_tp), "false",
          "torchtitan's enable_async_tensor_parallel: compiled products take their gathers and sums "
-         "over tensor into themselves, through symmetric memory outside the allocator"),
+         "over tensor into themselves, through symmetric memory outside the allocator; Megatron's "
+         "tp-comm-overlap: the same in Transformer Engine's userbuffers"),
     BOOL("fused_norm", SPEC(runtime.fused_norm), "true",
          "torchtitan: RMSNorm is one kernel (on GPUs from PyTorch 2.9 on) and keeps no f32 copies; "
          "false: single operations, as before, and as models of Hugging Face write it"),

@@ -482,7 +482,10 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->loss.kind != HB_LOSS_LM, "loss.kind", "only lm is simulated with megatron yet; use lm"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
         {s->runtime.fsdp1, "runtime.fsdp1", "is not megatron's; use false"},
-        {s->runtime.async_tp, "runtime.async_tp", "is torchtitan's; use false"},
+        {s->runtime.async_tp && (s->mesh[HB_AX_TENSOR] == 1 || !s->sharding.residual_over_tensor),
+         "runtime.async_tp",
+         "is of a residual that is split over tensor (tp-comm-overlap with sequence-parallel); use "
+         "false, or sharding.residual_over_tensor: true and mesh.tensor above 1"},
         {s->optimizer.offload != HB_PLACE_NONE, "optimizer.offload",
          "not simulated with megatron yet; use none"},
         {s->optimizer.params_offload != HB_PLACE_NONE, "optimizer.params_offload",

@@ -360,8 +360,10 @@ static void put_mesh(struct hb_foreign *f, const struct hb_node *c, const struct
                     split || (fsdp && strstr(strategy, "optim")));
     if (fsdp && strstr(strategy, "optim_grads") && !whole)
         hb_put_bool(f, "sharding.grads_over_data", true);
-    hb_put_bool(f, "sharding.residual_over_tensor",
-                hb_take_bool(f, c, "sequence_parallel", false) && run->tensor > 1);
+    bool split_residual = hb_take_bool(f, c, "sequence_parallel", false) && run->tensor > 1;
+    hb_put_bool(f, "sharding.residual_over_tensor", split_residual);
+    if (hb_take_bool(f, c, "tp_comm_overlap", false) && split_residual)
+        hb_put_bool(f, "runtime.async_tp", true);
     if (run->context > 1)
         hb_put_bool(f, "sharding.states_over_sequence", split || whole);
     if (experts && etp > 0 && etp != run->tensor)

@@ -244,6 +244,8 @@ static void lay_sharding(struct hb_foreign *f, const struct hb_node *m, struct h
     }
     if (strstr(sync, "bf16"))
         put_flag(f, flat, "grad_reduce_in_bf16", "true", m->loc);
+    if (hb_take_bool(f, m, "ub_tp_comm_overlap", false))
+        put_flag(f, flat, "tp_comm_overlap", "true", m->loc);
 }
 
 /* The model with what the command line says of it: model.micro_batch_size=2, activation=gelu. */

@@ -156,18 +156,24 @@ static void emit_beside_backward(struct hb_eager *e, const struct hb_piece *kern
         wait_beside(e);
 }
 
+/* Of a column-parallel product: what it gathers, or a sum backwards alone. */
+static bool enters_tensor(const struct hb_piece *c)
+{
+    bool in = c->kind == HB_OP_ALL_GATHER || c->kind == HB_OP_MARK;
+    return c->axis == HB_AX_TENSOR && c->group > 0 && in;
+}
+
 void hb_eager_layer_backward(struct hb_eager *e, const struct hb_eager_layer *layer)
 {
     emit_run(e, layer, true);
     bool hides = e->spec->runtime.framework == HB_FW_MEGATRON;
     for (uint32_t i = layer->count; i-- > 0;) {
         const struct hb_piece *p = &layer->pieces[i], *before = i > 0 ? p - 1 : p;
-        bool enters = before->axis == HB_AX_TENSOR && before->group > 0;
-        if (before->beside) {
-            emit_beside_backward(e, p, before);
-            i--;
-        } else if (hides && p->kind == HB_OP_MATMUL && enters) {
+        if (hides && p->kind == HB_OP_MATMUL && enters_tensor(before)) {
             emit_product_backward(e, p, before);
+            i--;
+        } else if (before->beside) {
+            emit_beside_backward(e, p, before);
             i--;
         } else {
             hb_eager_piece(e, p, true);

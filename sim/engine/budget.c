@@ -22,16 +22,21 @@
 
 enum { SYSTEM_PERCENT = 5, SYSTEM_MIB = 280 + 100, JAX_PINS_GIB = 64 };
 
-/* Asynchronous tensor parallelism: a workspace for its group, as large as the largest that was
- * asked for, which is that of a sum: two parts of a product's rows
- * (torch/distributed/_symmetric_memory: get_symm_mem_workspace, _pipelined_produce_and_all2all). It
- * is mapped beside the allocator. */
+/* Asynchronous tensor parallelism, beside the allocator. torch: a workspace for its group, as large
+ * as the largest that was asked for, which is that of a sum: two parts of a product's rows
+ * (torch/distributed/_symmetric_memory: get_symm_mem_workspace, _pipelined_produce_and_all2all).
+ * Transformer Engine: userbuffers of all rows for ten products, six of them gathered, in eight bits
+ * where the products are (pytorch/module/base.py, initialize_ub; comm_gemm_overlap.cpp). */
 static int64_t symmetric_bytes(const struct hb_spec *spec)
 {
-    enum { ELEMENT_BYTES = 2, PARTS = 2 };
+    enum { ELEMENT_BYTES = 2, PARTS = 2, GATHERED = 6, SUMMED = 4 };
     const int64_t *mesh = spec->mesh;
     int64_t rows =
         hb_mul_sat(hb_titan_sequences(spec), hb_div_up(spec->batch.seq, mesh[HB_AX_SEQUENCE]));
+    int64_t narrow = spec->precision.fp8 == HB_FP8_NONE ? ELEMENT_BYTES : 1;
+    if (spec->runtime.framework == HB_FW_MEGATRON)
+        return hb_mul_sat(hb_mul_sat(rows, spec->model.d_model),
+                          GATHERED * narrow + SUMMED * ELEMENT_BYTES);
     return hb_mul_sat(hb_mul_sat(hb_div_up(rows, mesh[HB_AX_TENSOR]), spec->model.d_model),
                       ELEMENT_BYTES * PARTS);
 }

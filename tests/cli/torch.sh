@@ -168,6 +168,16 @@ expect 0 hbmsim simulate "$work/small.yaml" "$@" --set runtime.async_tp=true
 ok 'the same peak, of less' test "$(number peak_bytes) $(number budget_bytes)" = "$peak $((budget - (32 << 20)))"
 expect 2 hbmsim simulate "$work/small.yaml" --set runtime.async_tp=true
 err_has 'set runtime.async_tp=true: error: compiler: torch: runtime.async_tp: is of compiled layers'
+# Userbuffers: 8 sequences of 4096 x 1024, of ten products in two bytes.
+set -- --set runtime.framework=megatron --set runtime.allocator=max_allocated --set mesh.fsdp=1 --set mesh.data=4 --set mesh.tensor=2 \
+    --set hardware.hbm=0 --json
+expect 2 hbmsim simulate "$work/small.yaml" "$@" --set runtime.async_tp=true
+err_has 'runtime.async_tp: is of a residual that is split over tensor'
+set -- "$@" --set sharding.residual_over_tensor=true
+expect 0 hbmsim simulate "$work/small.yaml" "$@"
+peak=$(number peak_bytes) budget=$(number budget_bytes)
+expect 0 hbmsim simulate "$work/small.yaml" "$@" --set runtime.async_tp=true
+ok 'the same peak, of less' test "$(number peak_bytes) $(number budget_bytes)" = "$peak $((budget - (640 << 20)))"
 
 # Cached memory goes back before a request fails.
 expect 0 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=8 --set hardware.hbm=100GiB

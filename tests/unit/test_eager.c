@@ -227,7 +227,10 @@ static void what_keys_cost(void **state)
     /* A value model runs both ways, without logits. */
     double value = seconds("fsdp: 8", "}\nloss: {kind: grpo, reference: false, value: true");
     assert_true(value > 1.6 * alone && value < 2 * alone);
-    /* Asynchronous: the same is sent, beside the products. */
+    /* Asynchronous: the same is sent, beside the products; Megatron hid half of the way back. */
+    static const char beside[] = "}\nruntime: {framework: megatron, async_tp: true}\n"
+                                 "sharding: {residual_over_tensor: true";
+    assert_true(seconds("tensor: 8", beside) < 0.95 * seconds("tensor: 8", megatron));
     static const char async[] = "}\nruntime: {compile: true, async_tp: true}\n"
                                 "sharding: {residual_over_tensor: true";
     struct hb_program waits, hides;
