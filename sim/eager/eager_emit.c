@@ -39,6 +39,14 @@ static struct hb_op product_op(const struct hb_piece *m, double rows, double col
                           .grouped = m->grouped};
 }
 
+/* The axis as whose ranks those of a collective lie. */
+static enum hb_axis lies_along(const struct hb_eager *e, const struct hb_piece *c)
+{
+    if (!c->packed)
+        return c->axis;
+    return e->spec->sharding.expert_tensor > 1 ? HB_AX_SEQUENCE : HB_AX_TENSOR;
+}
+
 static void emit_collective(struct hb_eager *e, const struct hb_piece *c, enum hb_op_kind kind,
                             bool beside)
 {
@@ -47,7 +55,7 @@ static void emit_collective(struct hb_eager *e, const struct hb_piece *c, enum h
                        .kind = kind,
                        .stream = HB_STREAM_COLLECTIVE + (unsigned)c->axis,
                        .sent_bytes = back ? c->back_sent_bytes : c->sent_bytes,
-                       .axis = c->axis,
+                       .axis = lies_along(e, c),
                        .group = c->group};
     if (kind != HB_OP_MARK)
         hb_eager_emit(e, op, HB_NONE, beside ? e->keys : HB_NONE);

@@ -545,6 +545,25 @@ static void add_expert_bias(struct hb_eager *e, struct hb_eager_layer *l, const 
         add_kernel(e, l, "bias of the experts, weighed", elements, expert_bias);
 }
 
+/* Between the ranks that hold a layer's experts: Megatron's lie side by side, whatever axes outside
+ * of the experts lie within (core/parallel_state.py, expert_decoder_rank_generator: tp-ep-dp-pp).
+ */
+static void add_exchange(struct hb_eager *e, struct hb_eager_layer *l, const char *name,
+                         double rows)
+{
+    bool packed = e->spec->runtime.framework == HB_FW_MEGATRON;
+    int64_t ranks = packed ? hb_titan_expert_ways(e->spec) : hb_eager_ways(e, HB_AX_EXPERT);
+    struct hb_piece exchange = {.name = name,
+                                .kind = HB_OP_ALL_TO_ALL,
+                                .back_kind = HB_OP_ALL_TO_ALL,
+                                .axis = HB_AX_EXPERT,
+                                .group = ranks,
+                                .packed = packed,
+                                .sent_bytes = 2 * rows * width_of(e) * (double)ranks};
+    if (ranks > 1)
+        add(e, l, exchange);
+}
+
 /* Tokens go to the experts' devices and come back; every expert gets as many. */
 static void add_experts(struct hb_eager *e, struct hb_eager_layer *l, const struct hb_moe *m)
 {
@@ -554,21 +573,15 @@ static void add_experts(struct hb_eager *e, struct hb_eager_layer *l, const stru
     bool apart = e->spec->runtime.framework == HB_FW_MEGATRON && is_split(e);
     double own = apart ? e->resid_tokens * (double)m->top_k : rows;
     add_router(e, l, m);
-    struct hb_piece exchange = {.name = "tokens to the experts",
-                                .kind = HB_OP_ALL_TO_ALL,
-                                .back_kind = HB_OP_ALL_TO_ALL,
-                                .axis = HB_AX_EXPERT,
-                                .sent_bytes = 2 * own * d * (double)hb_eager_ways(e, HB_AX_EXPERT)};
     add_kernel(e, l, "sort tokens by expert", own * d, row_copy);
-    add_collective(e, l, exchange);
+    add_exchange(e, l, "tokens to the experts", own);
     add_expert_tensor(e, l, rows, false);
     add_local_sort(e, l, here, rows * d);
     add_mlp(e, l, m->kind, rows / here, (double)m->d_ff / et, here);
     add_expert_bias(e, l, m, rows * d);
     add_local_sort(e, l, here, rows * d);
     add_expert_tensor(e, l, rows, true);
-    exchange.name = "tokens back from the experts";
-    add_collective(e, l, exchange);
+    add_exchange(e, l, "tokens back from the experts", own);
     add_kernel(e, l, "weigh and add the experts' rows", own * d, row_copy);
 }
 

@@ -42,6 +42,7 @@ struct hb_piece {
     double quantise_bytes;           /* before a product in 8 bit, forwards ... */
     double quantise_back_bytes;      /* ... and backwards */
     enum hb_dtype dtype;
+    bool packed;  /* ranks side by side, or with those that split an expert between: Megatron's */
     bool beside;  /* a collective that the piece after the next waits for ... */
     bool waits;   /* ... or already the next */
     bool grouped; /* products of a batch run one by one */

@@ -493,14 +493,18 @@ static void experts_rows_are_gathered_behind_the_exchange(void **state)
     spec.runtime.framework = HB_FW_MEGATRON;
     run_spec(&spec, &p);
     assert_true(
-        fabs(sum_sent(&p, HB_OP_ALL_TO_ALL, HB_AX_EXPERT) / (4 * LAYERS * rows / 2 * row * 2) - 1) <
-        1e-9);
+        fabs(sum_sent(&p, HB_OP_ALL_TO_ALL, HB_AX_SEQUENCE) / (4 * LAYERS * rows / 2 * row * 2) -
+             1) < 1e-9);
     double gathered = sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_TENSOR) - before;
     double again = LAYERS * 16 * 4096.0 * row; /* Megatron gathers the residual again backwards */
     assert_true(fabs(gathered / (2 * LAYERS * rows * row + again) - 1) < 1e-9);
     assert_true(find_op(&p, "sum of the experts' shares")->group == 2);
-    spec.sharding.expert_tensor = 1; /* split over its ranks: nothing is gathered */
+    const struct hb_op *sent = find_op(&p, "tokens to the experts"); /* as cp's: behind tensor */
+    assert_true(sent->group == 2 && sent->stream == HB_STREAM_COLLECTIVE + HB_AX_EXPERT);
+    spec.sharding.expert_tensor = 1; /* over tensor's ranks, too, and nothing is gathered */
     run_spec(&spec, &p);
+    sent = find_op(&p, "tokens to the experts");
+    assert_true(sent->group == 4 && sent->axis == HB_AX_TENSOR);
     assert_true(fabs((sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_TENSOR) - before) / again - 1) < 1e-9);
 }
 
