@@ -204,7 +204,7 @@ def main():
     asked = ask.parse_args()
     tree = os.path.join(ROOT, os.environ.get("BUILD", "build"), "mutate")
     conditions = prepare(tree)
-    names = "*-tpu *-cuda *-rocm *-rocm-steps maxtext local-gpu xla-h100 speed speed-drawn".split()
+    names = "*-tpu *-cuda *-rocm *-rocm-steps maxtext local-gpu xla-h100 speed speed-drawn speed-read".split()
     files = [f for n in names for f in sorted(glob.glob(os.path.join(ROOT, "tests/golden", n + ".jsonl")))]
     files += sorted(glob.glob(os.path.join(ROOT, "tests/calibration/*.jsonl")))
     known = Known(os.path.join(tree, "known.tsv"), stamp_of(
