@@ -512,11 +512,12 @@ static bool is_kill_number(const struct hb_sentence *l, int i)
 
 bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
 {
+    const struct hb_word *word = &l->word[i];
     if (is_never(l, i))
         return false;
     if (hb_sentence_is(l, i, "sigkill"))
         return is_sigkill(l, i);
-    if (hb_sentence_is(l, i, "killed") && i > 0 && *l->word[i].span.at == 'K' &&
+    if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
         !is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;
     if (is_faulted(l, i))
