@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "solver/critical.h"
+#include "solver/last_loop.h"
 #include "solver/merged.h"
 #include "solver/replay.h"
 #include "solver/trip_floor.h"
@@ -19,8 +20,8 @@ struct bound {
     struct hb_op_costs costs;
     int64_t **times; /* by loop, [loop_count]: none: how often its ops run, by steps */
     struct hb_streams streams;
-    bool *through;                  /* by slot: the path crosses its turns on the compute stream */
-    uint32_t final_op;              /* ops from here on follow the last loop */
+    bool *through; /* by slot: the path crosses its turns on the compute stream */
+    struct hb_last_loop last;
     bool has_tail[HB_STREAM_COUNT]; /* the stream works then; never compute */
 };
 
@@ -113,7 +114,7 @@ static void add_op(struct bound *b, uint32_t op, int variant)
 static void add_path_op(struct bound *b, uint32_t op)
 {
     add_op(b, op, PATH);
-    if (op < b->final_op)
+    if (b->last.before[op])
         for (int s = 0; s < HB_STREAM_COUNT; s++)
             if (b->has_tail[s])
                 add_op(b, op, TAIL + s);
@@ -167,10 +168,12 @@ static void keep_path_tables(struct bound *b, struct hb_item *item)
             table_of(b, item, variant);
 }
 
-static void add_loop_ns(struct bound *b, struct hb_item *item, const int64_t *by_steps)
+static void add_loop_ns(struct bound *b, uint32_t loop, struct hb_item *item,
+                        const int64_t *by_steps)
 {
+    bool before = b->last.before[b->p->loops[loop].first_op];
     for (int variant = PATH; variant < HB_BOUNDS; variant++) {
-        if (!is_path(b, variant))
+        if (!is_path(b, variant) || (variant != PATH && !before))
             continue;
         if (!item) {
             b->s->bound_ns[variant] += by_steps[1];
@@ -199,7 +202,7 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     struct loop_sums sums = sum_loop(b, &c);
     for (int64_t n = first; n <= most; n++)
         ns[n] = loop_ns(&sums, trips_at(b, loop, n)) * times_around(b, loop, n);
-    add_loop_ns(b, item, ns);
+    add_loop_ns(b, loop, item, ns);
     hb_arena_rewind(b->arena, mark);
 }
 
@@ -404,7 +407,7 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
             ns[n] = hb_larger(ns[n] - between_ns[n],
                               hb_mul_sat(hb_trip_floor_apart_ns(floor, loop, n, trips), times));
     }
-    add_loop_ns(b, item, ns);
+    add_loop_ns(b, loop, item, ns);
     add_waits(b, loop, ns);
     hb_arena_rewind(b->arena, mark);
 }
@@ -443,7 +446,7 @@ static void add_busy(struct bound *b)
 {
     for (uint32_t i = 0; i < b->p->op_count; i++) {
         add_op(b, i, BUSY + (int)b->p->ops[i].stream);
-        if (i >= b->final_op && b->has_tail[b->p->ops[i].stream])
+        if (b->last.behind[i] && b->has_tail[b->p->ops[i].stream])
             add_op(b, i, TAIL + (int)b->p->ops[i].stream);
     }
 }
@@ -468,6 +471,25 @@ static const bool *drop_optional_ops(struct bound *b, const struct hb_program *m
     return optional;
 }
 
+/* Of a program in the order that it has; of a floor's, in that of any policy. */
+static void find_last_loop(struct bound *b, const struct hb_segment_ask *ask)
+{
+    uint32_t count = b->p->op_count, final_op = 0;
+    if (ask->floor) {
+        hb_last_loop_find(b->arena, b->o, &b->last);
+    } else {
+        b->last.before = hb_arena_alloc(b->arena, count, sizeof *b->last.before);
+        b->last.behind = hb_arena_alloc(b->arena, count, sizeof *b->last.behind);
+        for (uint32_t i = 0; i < b->p->loop_count; i++)
+            final_op = b->p->loops[i].end_op > final_op ? b->p->loops[i].end_op : final_op;
+        for (uint32_t i = 0; i < count; i++)
+            *(i < final_op ? &b->last.before[i] : &b->last.behind[i]) = true;
+    }
+    for (uint32_t i = 0; i < count && !ask->path_only; i++)
+        if (b->last.behind[i])
+            b->has_tail[b->p->ops[i].stream] = b->p->ops[i].stream != HB_STREAM_COMPUTE;
+}
+
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
                     const struct hb_segment_ask *ask, const struct hb_program *merged,
                     struct hb_segment *s)
@@ -484,10 +506,7 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
     b.through = hb_arena_alloc(arena, s->slot_count, sizeof *b.through);
     for (uint32_t q = 0; q < s->slot_count; q++)
         b.through[q] = true;
-    for (uint32_t i = 0; i < b.p->loop_count; i++)
-        b.final_op = b.p->loops[i].end_op > b.final_op ? b.p->loops[i].end_op : b.final_op;
-    for (uint32_t i = b.final_op; i < b.p->op_count && !ask->path_only; i++)
-        b.has_tail[b.p->ops[i].stream] = b.p->ops[i].stream != HB_STREAM_COMPUTE;
+    find_last_loop(&b, ask);
     if (ask->floor) {
         walk_floor(&b, optional);
     } else {

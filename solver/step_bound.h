@@ -18,7 +18,8 @@
  * further trip. [1 + s] holds since a stream runs one op at a time, the last kind since all of
  * them start after the edge that [0] reaches. Ops whose cost is not known for every number of
  * layers count as 0. In a floor (segment.h) [0] stays on the compute stream: for what it waits, and
- * where, follows from the policy (a gather that is exposed under one is hidden under another). */
+ * where, follows from the policy (a gather that is exposed under one is hidden under another); and
+ * of the last kind counts what is before and behind the last loop under any (last_loop.h). */
 #ifndef HB_SOLVER_STEP_BOUND_H
 #define HB_SOLVER_STEP_BOUND_H
 

@@ -1,6 +1,8 @@
 /* One trip, op by op in the order of the program: see trip_floor.h. */
 #include "solver/trip_floor.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/size.h"
 
@@ -20,6 +22,7 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const s
     t->start_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->start_ns);
     t->by_start = hb_arena_alloc(arena, p->op_count, sizeof *t->by_start);
     t->is_scheduled = hb_arena_alloc(arena, p->op_count, sizeof *t->is_scheduled);
+    t->stops_for = hb_arena_alloc(arena, p->op_count, sizeof *t->stops_for);
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
             t->is_scheduled[p->ops[i].start] = true;
@@ -41,14 +44,48 @@ static uint32_t cause_of(const struct hb_trip_floor *t, const struct hb_op *op, 
     return cause != HB_NONE && cause >= t->edge && t->is_kept[cause] ? cause : HB_NONE;
 }
 
+/* It takes its turn on a stream beside compute. */
+static bool is_beside(const struct hb_op *op)
+{
+    return !hb_op_is_work(op) && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
+}
+
+/* Ops that a policy can do without elsewhere, of the backward pass: casts of weights before their
+ * gathers. What is made again has them sooner, wherever the compute stream is by then. */
+static bool is_moved(const struct hb_trip_floor *t, uint32_t index)
+{
+    return t->optional[index] && t->p->ops[index].phase != HB_PHASE_FORWARD &&
+           !(t->in_turn && t->stops_for[index] == t->turn);
+}
+
+static bool leads(const struct hb_trip_floor *t, uint32_t cause)
+{
+    return t->is_led[cause] || t->is_carried[cause] ||
+           (hb_op_is_work(&t->p->ops[cause]) && !is_moved(t, cause));
+}
+
+/* Behind what waits for this, in turn, gathers may hide. */
+static bool is_shade(const struct hb_trip_floor *t, uint32_t cause)
+{
+    const struct hb_op *op = &t->p->ops[cause];
+    return t->in_turn &&
+           (t->is_carried[cause] || (is_beside(op) && !t->is_led[cause] && op->stream != t->turn));
+}
+
+static int64_t held_ns(const struct hb_trip_floor *t, enum hb_stream stream)
+{
+    return t->in_turn && stream != t->turn ? 0 : t->held_ns[stream];
+}
+
 /* A collective that waits for nothing of this trip is read now. */
 static void sum_up(struct hb_trip_floor *t, uint32_t index, int64_t n)
 {
     const struct hb_op *op = &t->p->ops[index];
-    if (t->is_summed[index] || t->is_led[index] || t->is_carried[index] || hb_op_is_work(op))
+    bool led = t->is_led[index] && !t->any_order;
+    if (t->is_summed[index] || led || t->is_carried[index] || hb_op_is_work(op))
         return;
     t->is_summed[index] = true;
-    t->sum_ns[op->stream] = hb_add_sat(max_ns(t->sum_ns[op->stream], t->held_ns[op->stream]),
+    t->sum_ns[op->stream] = hb_add_sat(max_ns(t->sum_ns[op->stream], held_ns(t, op->stream)),
                                        hb_op_cost_at(t->costs, index, n));
 }
 
@@ -59,10 +96,9 @@ static int64_t ready_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     int64_t ready = 0;
     for (uint32_t r = 0; r <= op->read_count; r++) {
         uint32_t cause = cause_of(t, op, r);
-        if (cause == HB_NONE)
+        if (cause == HB_NONE || is_shade(t, cause))
             continue;
-        t->is_led[index] |=
-            t->is_led[cause] || t->is_carried[cause] || hb_op_is_work(&t->p->ops[cause]);
+        t->is_led[index] |= leads(t, cause);
         ready = t->end_ns[cause] > ready ? t->end_ns[cause] : ready;
         if (hb_op_is_work(op))
             sum_up(t, cause, n);
@@ -101,12 +137,6 @@ static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
     }
 }
 
-/* It takes its turn on a stream beside compute. */
-static bool is_beside(const struct hb_op *op)
-{
-    return !hb_op_is_work(op) && op->kind != HB_OP_MARK && op->kind != HB_OP_DONE;
-}
-
 /* The sum of a weight's gradient over devices: it comes behind the layer's products, and so behind
  * the gathers that are for these, which what is made again only brings forward. */
 static bool sums_gradient(const struct hb_trip_floor *t, const struct hb_op *op)
@@ -124,9 +154,11 @@ static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     int64_t start = ready_ns(t, index, n);
     bool forward = op->phase == HB_PHASE_FORWARD;
     if (is_beside(op))
-        start = max_ns(start, t->held_ns[op->stream]);
-    if (sums_gradient(t, op))
-        start = max_ns(start, t->gathered_ns[op->stream]);
+        start = max_ns(start, held_ns(t, op->stream));
+    if (sums_gradient(t, op) && !t->any_order)
+        start = max_ns(start, max_ns(t->gathered_ns[op->stream], t->summed_ns[op->stream]));
+    if (is_moved(t, index) || t->any_order)
+        return start;
     if (hb_op_is_work(op))
         for (int s = 0; s < HB_STREAM_COUNT; s++)
             start = max_ns(start, t->sum_ns[s]);
@@ -170,7 +202,7 @@ static int64_t hold_streams(struct hb_trip_floor *t, int64_t n)
 static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_t n)
 {
     for (int s = 0; s < HB_STREAM_COUNT; s++)
-        t->sum_ns[s] = t->gathered_ns[s] = 0;
+        t->sum_ns[s] = t->gathered_ns[s] = t->summed_ns[s] = 0;
     t->by_start_count = 0;
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         const struct hb_op *op = &t->p->ops[i];
@@ -188,11 +220,21 @@ static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_
             list_start(t, i);
         if (op->kind == HB_OP_ALL_GATHER)
             t->gathered_ns[op->stream] = max_ns(t->gathered_ns[op->stream], t->end_ns[i]);
-        if (hb_op_is_work(op) || (forward && op->kind != HB_OP_MARK))
-            t->free_ns[op->stream] = t->end_ns[i];
+        if (sums_gradient(t, op))
+            t->summed_ns[op->stream] = t->end_ns[i];
+        else if (hb_op_is_work(op)) /* they stand in a row of their own, in the order of leaves */
+            memset(t->summed_ns, 0, sizeof t->summed_ns);
+        if (!is_moved(t, i) && (hb_op_is_work(op) || (forward && op->kind != HB_OP_MARK)))
+            t->free_ns[op->stream] = max_ns(t->free_ns[op->stream], t->end_ns[i]);
+        if (t->any_order && hb_op_is_work(op))
+            t->sum_ns[op->stream] =
+                hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, i, n));
         write_all(t, op, i);
     }
-    return t->free_ns[HB_STREAM_COMPUTE];
+    int64_t *free_ns = &t->free_ns[HB_STREAM_COMPUTE];
+    for (int s = 0; s < HB_STREAM_COUNT && t->any_order; s++)
+        *free_ns = max_ns(*free_ns, t->sum_ns[s]);
+    return *free_ns;
 }
 
 /* Counts from the next edge: what has not ended by then is waited for in the next trip. Returns by
@@ -219,13 +261,51 @@ int64_t hb_trip_floor_apart_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n
     return ns;
 }
 
-int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips)
+/* Work that what is made again does, not a copy out of a stack. */
+static bool is_again(const struct hb_trip_floor *t, uint32_t index)
 {
-    const struct hb_loop *l = &t->p->loops[loop];
-    t->edge = l->first_op;
+    const struct hb_op *op = &t->p->ops[index];
+    return t->optional[index] && !t->is_kept[index] && op->phase != HB_PHASE_FORWARD &&
+           hb_op_is_work(op) && op->kind != HB_OP_COPY;
+}
+
+/* All that may be made again stands before what every policy has, and there is some. */
+static bool is_again_first(const struct hb_trip_floor *t, const struct hb_loop *l)
+{
+    bool begun = false, again = false;
+    for (uint32_t i = l->first_op; i < l->end_op; i++) {
+        if (begun && is_again(t, i))
+            return false;
+        begun = begun || (hb_op_is_work(&t->p->ops[i]) && !t->optional[i]);
+        again = again || is_again(t, i);
+    }
+    return again;
+}
+
+/* On which stream the gathers have their turn: that of most that follow their casts. False: none.
+ */
+static bool find_turn(struct hb_trip_floor *t, const struct hb_loop *l, int64_t n)
+{
+    int64_t most_ns = 0, sums_ns[HB_STREAM_COUNT] = {0};
+    for (uint32_t i = l->first_op; i < l->end_op; i++) {
+        bool gathers = i + 1 < l->end_op && t->p->ops[i + 1].kind == HB_OP_ALL_GATHER;
+        t->stops_for[i] = HB_STREAM_COMPUTE;
+        if (!gathers || !t->is_kept[i] || !is_moved(t, i))
+            continue;
+        t->stops_for[i] = t->p->ops[i + 1].stream;
+        int64_t *sum = &sums_ns[t->stops_for[i]];
+        *sum = hb_add_sat(*sum, hb_op_cost_at(t->costs, i + 1, n));
+        if (*sum > most_ns)
+            t->turn = t->stops_for[i];
+        most_ns = max_ns(most_ns, *sum);
+    }
+    return most_ns > 0;
+}
+
+static int64_t run_trips(struct hb_trip_floor *t, const struct hb_loop *l, int64_t n, int64_t trips)
+{
     for (int s = 0; s < HB_STREAM_COUNT; s++)
         t->free_ns[s] = t->held_ns[s] = 0;
-    keep_ops(t, l);
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         write_all(t, &t->p->ops[i], HB_NONE);
         t->is_carried[i] = false;
@@ -240,4 +320,16 @@ int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int6
     int64_t next = max_ns(second - less, 0);
     t->least_ns = hb_smaller(first, next);
     return hb_add_sat(hb_add_sat(first, second), hb_mul_sat(next, trips - 2));
+}
+
+int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips)
+{
+    const struct hb_loop *l = &t->p->loops[loop];
+    t->edge = l->first_op;
+    keep_ops(t, l);
+    t->in_turn = false;
+    t->in_turn = !t->any_order && is_again_first(t, l) && find_turn(t, l, n);
+    int64_t in_turn_ns = t->in_turn ? run_trips(t, l, n, trips) : 0;
+    t->in_turn = false;
+    return max_ns(in_turn_ns, run_trips(t, l, n, trips));
 }

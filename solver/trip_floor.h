@@ -7,7 +7,8 @@
  * edge (stream.h) on a stream that runs one at a time: all of a stream's whose first readers have
  * run by now have taken their sum. Which of those came first does not matter, and under which
  * policy they were wanted early does not either: a gather that recomputation wants sooner, and
- * hides behind what is made again, still lies after the edge and before the op that reads it here.
+ * hides behind what is made again, still lies after the edge and before the op that reads it here:
+ * so a cast before a gather, which comes with it, waits for no more than what it reads.
  * In the forward pass, where policies add copies and nothing else, all streams keep their order.
  * Ops that a policy can do without (hb_segment_optional_ops) take no time, and nothing waits for
  * them; in the forward pass a copy into a stack only passes on what it waits for itself, since what
@@ -17,11 +18,22 @@
  * a trip). A stream is held by what the trip before gave it: whatever the order of that, it is
  * through no earlier than if each began as soon as it could. Sums of weights' gradients stand
  * behind all steps of a layer (hb_body_sums), so behind the gathers for these on their stream: what
- * is made again gathers a weight sooner, never later. All this is monotone: where a trip begins
- * later, by any policy's ops or between two runs, and what it waits for ends later, so does it. A
- * second trip that begins and leaves behind no less than the first, moved on by c, is followed by
- * others that take c each. Tests compare it with every policy, for every kind of model and device
- * (tests/prop/test_floors.c). */
+ * is made again gathers a weight sooner, never later. They stand there in the order of the leaves,
+ * so each behind the one before.
+ *
+ * Where all that is made again comes first, gathers have their turn: each stands right before its
+ * first reader, so the compute stream waits for it wherever that is, by as much less as it waits
+ * for something else by then. In the program's own order, without what could be waited for before
+ * the first of these ops (what the trip before left, gathers and sums on other streams), moving a
+ * gather to the front begins all that follows by its time later, and takes no more away behind.
+ * Both ways hold, so the longer is the bound.
+ *
+ * In whatever order (any_order: pipelines whose policies decide on it) an op waits for what it
+ * reads; a trip is no shorter than its ops on the compute stream, nor than what these read off
+ * another. All this is monotone: where a trip begins later, by any policy's ops or between two
+ * runs, and what it waits for ends later, so does it. A second trip that begins and leaves behind
+ * no less than the first, moved on by c, is followed by others that take c each. Tests compare it
+ * with every policy, for every kind of model and device (tests/prop/test_floors.c). */
 #ifndef HB_SOLVER_TRIP_FLOOR_H
 #define HB_SOLVER_TRIP_FLOOR_H
 
@@ -48,10 +60,15 @@ struct hb_trip_floor {
     uint32_t by_start_count;
     int64_t held_ns[HB_STREAM_COUNT];     /* by the trip before, from this trip's edge */
     int64_t gathered_ns[HB_STREAM_COUNT]; /* what was gathered in this trip is there */
+    int64_t summed_ns[HB_STREAM_COUNT];   /* the last sum of a gradient so far has ended */
     int64_t sum_ns[HB_STREAM_COUNT];
     int64_t free_ns[HB_STREAM_COUNT];
-    bool apart;       /* streams are not held */
-    uint32_t edge;    /* ops before it are of other trips */
+    enum hb_stream *stops_for; /* by op: of the gather right behind it; HB_STREAM_COMPUTE: none */
+    enum hb_stream turn;       /* that of most of these */
+    bool in_turn;              /* they stay where they are */
+    bool any_order;            /* the ops may be in another one: for who asks to set */
+    bool apart;                /* streams are not held */
+    uint32_t edge;             /* ops before it are of other trips */
     int64_t least_ns; /* of the last loop that was asked for: a trip of it, the first of a loop or a
                        * later one, takes no less */
 };
