@@ -227,7 +227,8 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
     if (r->waits)
         return r->norm;
     if (leaf == r->lo->head || leaf == r->lo->embed)
-        return leaf == r->lo->head ? r->head : r->table;
+        return leaf == r->lo->embed ? r->table
+                                    : r->head; /* a tied one's is summed with the table's */
     if (!sums_late(r) || !r->lo->leaves[leaf].matrix)
         return r->layers;
     double ways = (double)hb_fsdp_ways(r->lo, false);
@@ -329,11 +330,17 @@ static void add_weight(struct row *r, struct weight *w, bool others)
     send_weight(r, w, true, others);
 }
 
-/* The head's gradient is there before the layers', and its update with it, but in post-order, and
- * where both are last. */
+/* Whether the head's gradient is made, or summed, behind the layers. */
+static bool is_head_behind(const struct row *r)
+{
+    return r->loop || hb_head_waits(r->lo) || hb_head_sum_waits(r->lo);
+}
+
+/* Else it is there before the layers', and its update with it, but in post-order, and where both
+ * are last. */
 static bool is_head_first(const struct row *r)
 {
-    return r->sequence != HB_SEQUENCE_POST && !r->loop && !r->waits &&
+    return r->sequence != HB_SEQUENCE_POST && !is_head_behind(r) && !r->waits &&
            r->lo->head != r->lo->embed && !hb_head_last(r->lo);
 }
 
@@ -360,13 +367,13 @@ static void add_gradients(struct row *r)
     r->layers = add_place(r, LAYERS, LONG);
     add_before(r, r->layers, loss);
     r->table = r->layers;
+    if (is_head_behind(r))
+        r->head = r->layers;
     if (!r->loop) {
         const struct hb_model *m = &lo->spec->model;
         double bytes = 2 * (double)m->vocab * (double)m->d_model;
         r->table = add_place(r, GRADIENT, lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
         add_before(r, r->table, r->layers);
-    } else {
-        r->head = r->layers;
     }
     if (r->waits) {
         r->norm = add_place(r, GRADIENT, 0);

@@ -520,6 +520,40 @@ static const char *streams_bound_the_step(struct subject *s)
     return fast.step_ns > t.step_ns ? "a faster device, a longer step" : NULL;
 }
 
+/* Whether the buffer is a gradient of the weight of that name. */
+static bool is_gradient_of(const struct hb_buf *b, const char *weight)
+{
+    static const char gradient[] = ", gradient";
+    size_t length = strlen(weight);
+    return b->category == HB_CAT_GRADIENTS && strncmp(b->name, weight, length) == 0 &&
+           strncmp(b->name + length, gradient, sizeof gradient - 1) == 0;
+}
+
+/* Whether a gradient of that weight is made by ops from one on. */
+static bool is_made_from(const struct hb_program *p, uint32_t from, const char *weight)
+{
+    for (uint32_t i = from; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        for (uint32_t w = 0; w < op->write_count; w++)
+            if (is_gradient_of(&p->bufs[p->refs[op->refs_at + op->read_count + w]], weight))
+                return true;
+    }
+    return false;
+}
+
+/* 7: nothing of a weight's gradient is made once the weight is new. */
+static const char *updates_follow_gradients(struct subject *s)
+{
+    static const char update[] = "update ";
+    const size_t length = sizeof update - 1;
+    const struct hb_program *p = &s->r.p;
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (strncmp(p->ops[i].name, update, length) == 0 &&
+            is_made_from(p, i + 1, p->ops[i].name + length))
+            return "an update before its gradient";
+    return NULL;
+}
+
 /* More processes never load in less memory, and no way of loading in less than the parameters. */
 static const char *loads_grow_with_processes(struct subject *s)
 {
@@ -596,6 +630,7 @@ static struct law laws[] = {LAW(parts_sum_to_the_peak),
                             LAW(runs_repeat),
                             LAW(streams_bound_the_step),
                             LAW(all_work_is_there),
+                            LAW(updates_follow_gradients),
                             LAW(loads_grow_with_processes)};
 enum { LAW_COUNT = sizeof laws / sizeof laws[0] };
 
