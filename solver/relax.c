@@ -684,10 +684,12 @@ static struct hb_remat sent_policy(const struct hb_spec *spec)
 void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
     /* At the loss least is there as the step is written: zeros come behind it, what is read there
-     * just before. */
+     * just before. What a compiler makes again for want of memory, it makes of this policy. */
     struct hb_spec written = *ask->cell_spec;
     struct hb_relax_ask own = *ask;
     written.as_order = HB_AS_WRITTEN;
+    if (written.share == HB_SHARE_ASKED)
+        written.share = HB_SHARE_EXCEEDED;
     own.cell_spec = &written;
     ask = &own;
     struct hb_relax_build x = {.arena = scratch, .ask = ask};
