@@ -81,11 +81,13 @@ static void run_op(struct walk *w, uint32_t op)
         HB_BUG("op '%s' waits for something unknown", w->p->ops[op].name);
 }
 
-/* Puts the streams back to rest. */
+/* Puts the streams back to rest: what is waited for elsewhere (a state's copy that starts before a
+ * loop) has ended there. */
 static void reset_streams(const struct walk *w)
 {
     for (uint32_t i = w->first; i < w->end; i++) {
         const struct hb_op *op = &w->p->ops[i];
+        w->s->end_ns[i] = 0;
         for (uint32_t r = 0; r < op->write_count; r++)
             w->s->writer[w->s->root[w->p->refs[op->refs_at + op->read_count + r]]] = HB_NONE;
     }
