@@ -117,13 +117,26 @@ static void a_stage_that_keeps_much_is_listed(void **state)
     assert_true(lives_at(&list, grad, begin));
 }
 
+/* codellama-34b on H100, fsdp 16 with two stages, dots: bf16[8,16,4096,8192] of the outputs'
+ * gradients is gathered and an iteration's taken before its layers run again, in a loop; of layers
+ * side by side while the last one does. */
+static void an_iteration_s_gradient_is_taken_first(void **state)
+{
+    (void)state;
+    struct low l = STAGES(CUDA, "stack.form=scan", "mesh.fsdp=2", "hardware.count=8");
+    const char *whole = "outputs, gathered", *again = "input out of its stack";
+    assert_true(lives_at(&l, whole, "gradient of an iteration's output"));
+    assert_false(lives_at(&l, whole, again));
+    assert_true(find_op(&l, "gradient of an iteration's output") < find_op(&l, again));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_stage_that_keeps_much_is_listed),  TEST(a_state_that_was_read_leaves_its_place),
         TEST(a_loss_over_stages_reads_the_stack), TEST(saved_inputs_spare_the_experts),
         TEST(gradients_that_wait_come_by_name),   TEST(scanned_stages_share_no_zeros),
-        TEST(accumulators_follow_large_chunks),
+        TEST(accumulators_follow_large_chunks),   TEST(an_iteration_s_gradient_is_taken_first),
     };
     return cmocka_run_group_tests_name("lower_gpu_stages", tests, NULL, NULL);
 }
