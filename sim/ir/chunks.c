@@ -117,7 +117,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
  * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100:
- * bf16[5120,151936] from 2 to 24 of 31, beside logits of bf16 and f32). */
+ * bf16[5120,151936] from 2 to 24 of 31, beside logits of bf16 and f32; llama3-8b with four stages,
+ * fsdp 8: bf16[4096,128256] alike; with words that are split twice or once). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
@@ -126,7 +127,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
         c->w = hb_loss_use_head(lo, true);
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
-    bool once = hb_order_dot_narrow(lo) && lo->local.batch_ways == hb_habits_devices(lo->spec);
+    bool once = hb_order_dot_narrow(lo) && lo->local.vocab == lo->spec->model.vocab;
     if (first && !once)
         c->w = hb_loss_use_head(lo, true);
     if (first)
