@@ -246,6 +246,20 @@ static void inline_product(struct hb_body *b, const struct hb_step_op *s, enum h
         back_weight(b, s, g);
 }
 
+/* What the late gradient of that product's weight reads: turned again, from before it was. */
+static uint32_t late_gradient(struct hb_body *b, const struct hb_step_op *s)
+{
+    for (uint32_t v = 0; v < b->y->value_count; v++) {
+        if (b->y->values[v].turned != s->out[0] || s->out[0] == 0)
+            continue;
+        uint32_t again = hb_temp(b->lo, hb_body_name(b, (int)v, ", gradient turned again"),
+                                 HB_CAT_WORKING, hb_buf_shape(b->lo, b->grad[v]));
+        hb_emit_simple(b->lo, HB_OP_COPY, "turn gradient again", b->grad[v], again);
+        return again;
+    }
+    return grad_out(b, s);
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
@@ -267,9 +281,9 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     hb_emit_read(&e, w);
     read_experts(b, &e, s);
     uint32_t before = b->grad[s->in[0]];
-    bool apart = b->lo->habits->parts_apart && before != HB_NONE;
     /* Both parts are read by the product with the mask (olmoe: two bf16[64,8,640,2048]). */
     bool beside = s->parts_beside && before != HB_NONE;
+    bool apart = b->lo->habits->parts_apart && before != HB_NONE && !beside;
     if (apart || beside)
         b->grad[s->in[0]] = HB_NONE;
     else
@@ -293,7 +307,9 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
     if (when == HB_WHEN_LATE) {
-        hb_body_bring(b, s->in[0]); /* it waits as it is now */
+        int in = s->in[0], from = b->y->values[in].turned;
+        hb_body_bring(b, from ? from : in); /* it waits as it is now, or was before it was turned */
+        b->now[in] = from ? HB_NONE : b->now[in];
         b->grad[s->out[0]] = g;
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
     }
@@ -331,7 +347,7 @@ static void end_fused(struct hb_body *b, int v)
 static void run_late_step(struct hb_body *b)
 {
     const struct hb_step_op *s = &b->y->steps[b->late[b->late_done++]];
-    back_weight(b, s, grad_out(b, s));
+    back_weight(b, s, late_gradient(b, s));
     if (!b->sums_wait)
         reduce_grad(b, s->leaf - b->y->first_leaf);
 }

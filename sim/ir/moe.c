@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "sim/ir/layer.h"
+#include "sim/ir/moe_turn.h"
 #include "sim/ir/weight.h"
 
 /* Sizes of the routed part on one device. */
@@ -24,6 +25,11 @@ struct routed {
 static int64_t expert_ways(const struct hb_lower *lo)
 {
     return hb_ways(lo, HB_AX_EXPERT);
+}
+
+static bool hides_gathers(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed;
 }
 
 bool hb_layer_sorts_rows(const struct hb_moe *m)
@@ -361,7 +367,7 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
             hb_shape_make(lo->compute, (const int64_t[]){r->expert_batch, r->seq, d, -1});
     /* ROCm reads it last of all (mixtral,v6e8x8,f16e4: bf16[64,4096,4096] from 539 to 680, the
      * attention's scores at 601). */
-    s->back_scratch_stays = lo->habits->recompute_first && !lo->habits->gathers_timed;
+    s->back_scratch_stays = lo->habits->recompute_first && !hides_gathers(lo);
     if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
@@ -492,7 +498,7 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
                          uint32_t last, const struct hb_step_op *gather)
 {
     struct hb_step_op *sum = &y->steps[last];
-    bool timed = lo->habits->gathers_timed;
+    bool timed = hides_gathers(lo), late = sum->first_last && !sum->off_early;
     /* Where products are of the whole batch, so is this one, of weights that are turned (fsdp 8
      * with expert 4 and tensor 2: bf16[64,4096,10,1024] and [64,4096,1024,10]). */
     for (int i = 1; i < gather->back_scratch_count; i++)
@@ -502,29 +508,15 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
     if (sum->scratch_count > 1)
         sum->scratch[sum->scratch_count++] = sum->scratch[1];
     sum->first_last = true;
-    sum->off_early = timed && lo->spec->share != HB_SHARE_EXCEEDED;
+    sum->off_early = timed && !late;
     for (uint32_t i = first; i < last; i++) {
         struct hb_step_op *s = &y->steps[i];
         s->grad_late = s->kind == HB_STEP_PRODUCT;
         if (s->op != HB_OP_ELEMENTWISE)
             continue;
-        s->makes_off = timed;
+        s->makes_off = timed && y->values[y->steps[last - 1].out[0]].turned == 0;
         y->values[s->out[0]].fused = false;
     }
-}
-
-/* XLA:GPU's products over sequences want these outermost, those over experts the experts, and a
- * weight's gradient what it sums over before its own dimensions: stacks of what one of them made
- * and the other reads are turned whole between the passes (phi35moe, dots, H100 and MI300X, fsdp 4
- * with expert 4 and tensor 1 and 4: bf16[32,4,4096,4,640] to [4,4096,32,4,640], [32,4,4,640,4096]
- * to [4,32,4,640,4096], gate and up [32,4,6400,4,640] to [32,4,4,640,6400]; over fsdp 16, one
- * sequence, gate and up alone). */
-static void turn_kept(struct hb_layer *y, uint32_t first, const struct routed *r)
-{
-    const uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
-    bool both = r->expert_batch > 1 && r->experts > 1;
-    for (uint32_t v = first; v < y->value_count; v++)
-        y->values[v].restacked = y->values[v].batch_dot && (both || (y->values[v].tags & hidden));
 }
 
 /* The whole axis's tokens before the experts, and the sum of all ranks' parts behind them
@@ -565,15 +557,13 @@ static int combine(struct hb_lower *lo, struct hb_layer *y, struct mixing m, con
     return sum_outputs(lo, y, mix(lo, y, part, m), v);
 }
 
-/* XLA:GPU's product with the outputs reads the weights by place and expert (14 of 15 forward
- * passes, H100 and MI300X: olmoe, fsdp 16 with tensor 2: bf16[16384,64,2560] turned to
- * [1,16384,2560,64]).
- */
-static void turn_weights(struct hb_step_op *sum, const int64_t *masks)
+/* Several sequences of gathered experts, between whose collectives latency hiding has an order. */
+static bool is_turned(const struct hb_lower *lo, const struct hb_layer *y, const struct routed *r)
 {
-    const int64_t turned[] = {masks[0], masks[1], masks[3], masks[2], -1};
-    sum->scratch[sum->scratch_count++] = hb_shape_make(HB_DT_BF16, turned);
-    sum->scratch_told = true;
+    const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
+    return r->expert_batch > 1 && r->experts > 1 && hides_gathers(lo) &&
+           y->block->remat.policy != HB_POLICY_NONE &&
+           (r->joins || hb_weight_grad_partial(lo, down));
 }
 
 static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
@@ -611,10 +601,15 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         gather_globally(lo, &y->steps[made], r);
     if (apart && !r->joins)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
+    bool turned = is_turned(lo, y, r) && (!apart || r->joins) && !y->steps[made].back_scratch_count;
+    if (turned)
+        x = hb_moe_turn_rows(lo, y, x);
     uint32_t steps = y->step_count;
     int o = expert_mlp(lo, y, x, wide, there);
     if (!y->values[disp].mask)
-        turn_kept(y, first, r);
+        hb_moe_turn_kept(y, first, r->expert_batch > 1 && r->experts > 1);
+    if (turned)
+        o = hb_moe_turn_rows(lo, y, o);
     if (apart && !r->joins)
         o = exchange(lo, y, o, make_value(lo, "expert outputs, returned", 0, lo->compute, here));
     m = (struct mixing){
@@ -624,8 +619,10 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
     if (r->joins)
         order_joined(lo, y, steps, last, &y->steps[made]);
+    if (turned)
+        hb_moe_order_turned(lo, y, steps - 1, last);
     if (!y->values[disp].mask && y->steps[last].scratch_count == 0)
-        turn_weights(&y->steps[last], masks);
+        hb_moe_turn_weights(&y->steps[last], masks);
     return sum;
 }
 

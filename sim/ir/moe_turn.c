@@ -1,0 +1,74 @@
+/* Copies between the layouts of XLA:GPU's products over sequences and over experts: see moe_turn.h.
+ */
+#include "sim/ir/moe_turn.h"
+
+/* XLA:GPU's products over sequences want these outermost, those over experts the experts, and a
+ * weight's gradient what it sums over before its own dimensions: stacks of what one of them made
+ * and the other reads are turned whole between the passes (phi35moe, dots, H100 and MI300X, fsdp 4
+ * with expert 4 and tensor 1 and 4: bf16[32,4,4096,4,640] to [4,4096,32,4,640], [32,4,4,640,4096]
+ * to [4,32,4,640,4096], gate and up [32,4,6400,4,640] to [32,4,4,640,6400]; over fsdp 16, one
+ * sequence, gate and up alone). */
+void hb_moe_turn_kept(struct hb_layer *y, uint32_t first, bool both)
+{
+    const uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
+    for (uint32_t v = first; v < y->value_count; v++)
+        y->values[v].restacked = y->values[v].batch_dot && (both || (y->values[v].tags & hidden));
+}
+
+/* Whether a policy keeps it in a stack, which is turned whole. */
+static bool is_kept(const struct hb_layer *y, int v)
+{
+    const struct hb_remat *r = &y->block->remat;
+    return r->policy == HB_POLICY_DOTS || (y->values[v].tags & (r->save | r->offload)) != 0;
+}
+
+int hb_moe_turn_rows(struct hb_lower *lo, struct hb_layer *y, int in)
+{
+    struct hb_value v = {.name = hb_name(lo, y->values[in].name, ", turned"),
+                         .shape = y->values[in].shape,
+                         .tiling = y->values[in].tiling,
+                         .fused = is_kept(y, in),
+                         .turned = in};
+    int out = hb_layer_value(lo, y, v);
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = HB_OP_COPY,
+                           .name = v.name,
+                           .in = {in},
+                           .in_count = 1,
+                           .out = {out},
+                           .out_count = 1,
+                           .leaf = HB_NONE,
+                           .parts_beside = true};
+    hb_layer_step(lo, y, s);
+    return out;
+}
+
+void hb_moe_order_turned(const struct hb_lower *lo, struct hb_layer *y, uint32_t first,
+                         uint32_t last)
+{
+    struct hb_step_op *sum = &y->steps[last];
+    for (uint32_t i = first; i < last; i++) {
+        struct hb_step_op *s = &y->steps[i];
+        s->parts_beside = true;
+        s->grad_late = s->kind == HB_STEP_PRODUCT;
+        if (s->op == HB_OP_ELEMENTWISE)
+            y->values[s->out[0]].fused = false;
+    }
+    for (uint32_t i = last - 2; i < last; i++)
+        y->values[y->steps[i].out[0]].cheap = true;
+    y->steps[y->values[sum->in[0]].producer].eager = true;
+    sum->off_early = (!sum->first_last || sum->off_early) && lo->spec->share != HB_SHARE_EXCEEDED;
+    sum->first_last = true;
+    y->steps[last - 1].makes_off = true;
+}
+
+/* XLA:GPU's product with the outputs reads the weights by place and expert (14 of 15 forward
+ * passes, H100 and MI300X: olmoe, fsdp 16 with tensor 2: bf16[16384,64,2560] turned to
+ * [1,16384,2560,64]).
+ */
+void hb_moe_turn_weights(struct hb_step_op *sum, const int64_t *masks)
+{
+    const int64_t turned[] = {masks[0], masks[1], masks[3], masks[2], -1};
+    sum->scratch[sum->scratch_count++] = hb_shape_make(HB_DT_BF16, turned);
+    sum->scratch_told = true;
+}
