@@ -532,6 +532,22 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
                 hb_emit_read(e, b->now[s->out[i]]);
 }
 
+/* XLA:GPU runs the kernel again, and turns its result, just before its backward pass where the
+ * MLP's needs nothing of it (55 layers on CUDA: names:attn_ctx over fsdp 8, gate again at 45,
+ * kernel at 79, its backward at 87; attn_ctx on the host, llama3-8b over 4 and 8, at 90 of 98;
+ * llama3b, attn_out over 8, at 74, gate at 56), unless its inputs are kept (llama3-8b over 32, q,
+ * k, v and attn_ctx: at 28, gate at 49). */
+static bool waits_for_kernel(const struct hb_body *b, const struct hb_step_op *s)
+{
+    bool made = false;
+    int from = b->y->values[s->in[0]].producer;
+    if (s->op == HB_OP_COPY && from >= 0 && b->now[s->in[0]] == HB_NONE)
+        s = &b->y->steps[from];
+    for (int i = 0; i < s->in_count; i++)
+        made = made || b->saved->remake[s->in[i]];
+    return s->op == HB_OP_ATTENTION && made;
+}
+
 /* Where the scheduler runs all of the recomputation before the backward pass: what that will read
  * is made again in the order of the forward pass, needed soon or late (habit recompute_first). */
 void hb_body_recompute(struct hb_body *b)
@@ -543,7 +559,7 @@ void hb_body_recompute(struct hb_body *b)
     for (uint32_t i = 0; i < b->y->step_count; i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         int v = s->out[0];
-        bool later = b->y->values[v].fused || b->y->values[v].cheap;
+        bool later = b->y->values[v].fused || b->y->values[v].cheap || waits_for_kernel(b, s);
         if (b->saved->remake[v] && b->now[v] == HB_NONE && !later)
             hb_body_bring(b, v);
     }
