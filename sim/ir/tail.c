@@ -102,7 +102,9 @@ static double host_rate(enum sum_kind kind, int devices, double bytes)
 }
 
 /* RingLatency, AllToAllLatency: a group of whole hosts has all their devices, another one on each
- * host that it touches. */
+ * host that it touches; what is moved in memory, by the log of llama2-7b over fsdp 16, 32 and 64,
+ * with data 2 and tensor 4, and of 8 layers over data 4 and 32 (twelve collectives of 15 MB to
+ * 1 GB, within 0.3 %; f32[4096,32000] scattered over 32: 3325.46 us, over 16: 3171.79). */
 static double latency_us(const struct tail *t, enum sum_kind kind, double bytes, struct group g)
 {
     if (g.size <= 1)
@@ -117,7 +119,8 @@ static double latency_us(const struct tail *t, enum sum_kind kind, double bytes,
     if (groups > HB_HOST_DEVICES || HB_HOST_DEVICES % groups != 0)
         return FALLBACK_US;
     double devices = (double)(hosts * HB_HOST_DEVICES / groups), own = devices / (double)hosts;
-    double moved_us = pass_us((kind == SUM_ALL || kind == EXCHANGE ? 2 : 1) * bytes) + LAUNCH_US;
+    double passes = kind == SUM_ALL ? 1 : kind == EXCHANGE ? 2 : 3 - 1 / (double)g.size;
+    double moved_us = pass_us(passes * bytes) + LAUNCH_US;
     if (kind == EXCHANGE)
         return own * (double)(hosts - 1) * round_us(bytes / (devices - 1)) + moved_us;
     return times * round_us(bytes / devices) * (devices - 1) / own + moved_us;
@@ -426,13 +429,21 @@ static uint32_t add_norm(struct tail *t)
     return total;
 }
 
+/* Read and written; of one with a master that is, and the weight made of it (llama2-13b over data
+ * 4 and fsdp 8: loop_add_convert_subtract_fusion.2, 28 bytes an element, 2989 us). */
+static double weight_bytes(const struct hb_spec *s)
+{
+    double bytes = (double)hb_dtype_bits(s->precision.params) / 8;
+    return s->precision.master ? 2 * (double)hb_dtype_bits(HB_DT_F32) / 8 + bytes : 2 * bytes;
+}
+
 /* An update reads its gradient, reads and writes weight and states; of a stack that lies turned the
  * states are an op of their own. A microbatch's gradient is added to those before. */
 static void add_updates(struct tail *t, uint32_t norm)
 {
     const struct hb_spec *s = t->lo->spec;
     uint32_t moments = (uint32_t)s->optimizer.moment_count; /* and the gradient, the weight */
-    double weight = 2.0 * hb_dtype_bits(s->precision.params) / 8, states = 0;
+    double weight = weight_bytes(s), states = 0;
     for (int i = 0; i < s->optimizer.moment_count; i++)
         states += 2.0 * hb_dtype_bits(s->optimizer.moments[i]) / 8;
     for (uint32_t i = 0; i < t->count; i++) {
