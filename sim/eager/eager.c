@@ -2,8 +2,9 @@
  *
  * Weights over fsdp are gathered one layer ahead on their own stream, and again on the way back
  * unless they stay (torch FSDP: backward and forward prefetch of one); gradients of a layer are
- * summed while the next layer runs. Gradients over data go the same way in the last microbatch;
- * ZeRO-1 gathers the new parameters after the update.
+ * summed while the next layer runs. Gradients over data go the same way in the last microbatch,
+ * or by chunks in the last round of an interleaved schedule; ZeRO-1 gathers the new parameters
+ * after the update.
  *
  * A pipeline's step lasts as long as its slowest stage: m microbatches of its own, and P - 1 chunks
  * of the others before its first and after its last (1F1B: Narayanan et al. 2021, section 2.2: a
@@ -19,6 +20,7 @@
 #include "models/schema.h"
 #include "sim/eager/clock.h"
 #include "sim/eager/eager_layer.h"
+#include "sim/eager/eager_sent.h"
 
 /* Layers of one kind on the stage, by whether `remat` applies to them. */
 struct part {
@@ -238,230 +240,6 @@ static void build_stage(struct hb_eager *e, struct stage *stage)
     stage->fill = (int64_t)llround(waited_chunks(e) * chunk);
 }
 
-/* --- weights and gradients on their way --- */
-
-/* Devices that share or sum something, and the innermost axis among theirs: where they lie. */
-struct group {
-    double ways;
-    enum hb_axis axis;
-};
-
-static struct group over_axes(const struct hb_eager *e, bool fsdp, bool data, bool expert,
-                              bool sequence)
-{
-    const struct {
-        bool wanted;
-        enum hb_axis axis;
-    } axes[] = {
-        {data, HB_AX_DATA}, {fsdp, HB_AX_FSDP}, {expert, HB_AX_EXPERT}, {sequence, HB_AX_SEQUENCE}};
-    struct group g = {1, HB_AX_FSDP};
-    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
-        if (!axes[i].wanted || axis_ways(e, axes[i].axis) <= 1)
-            continue;
-        g.ways *= axis_ways(e, axes[i].axis);
-        g.axis = axes[i].axis;
-    }
-    return g;
-}
-
-static bool has_fsdp(const struct hb_eager *e)
-{
-    const struct hb_sharding *s = &e->spec->sharding;
-    bool context = s->states_over_sequence && axis_ways(e, HB_AX_SEQUENCE) > 1 &&
-                   e->spec->runtime.framework != HB_FW_MEGATRON;
-    return axis_ways(e, HB_AX_FSDP) > 1 || s->dense_over_expert || context;
-}
-
-/* Over which weights are split, and over which copies of them are summed. */
-static struct group split_group(const struct hb_eager *e, bool expert)
-{
-    const struct hb_sharding *s = &e->spec->sharding;
-    bool on = has_fsdp(e);
-    return over_axes(e, on, false, on && s->dense_over_expert && !expert,
-                     on && s->states_over_sequence);
-}
-
-static struct group copies_group(const struct hb_eager *e, bool expert)
-{
-    const struct hb_sharding *s = &e->spec->sharding;
-    bool on = has_fsdp(e);
-    return over_axes(e, false, true, !expert && !s->dense_over_expert,
-                     !(on && s->states_over_sequence));
-}
-
-/* A collective beside the main chain: on the stream of fsdp or data, whatever axes the group has.
- */
-struct transfer {
-    const char *name;
-    enum hb_op_kind kind;
-    struct group group;
-    enum hb_axis stream;
-    double bytes;
-};
-
-static void add_beside(struct hb_eager *e, struct transfer t, uint32_t read, uint32_t write)
-{
-    if (t.group.ways <= 1 || !(t.bytes > 0))
-        return;
-    hb_program_add_op(e->p, (struct hb_op){.name = t.name,
-                                           .kind = t.kind,
-                                           .phase = e->phase,
-                                           .start = HB_NONE,
-                                           .stream = HB_STREAM_COLLECTIVE + (unsigned)t.stream,
-                                           .axis = t.group.axis,
-                                           .group = (int64_t)t.group.ways,
-                                           .sent_bytes = t.bytes});
-    if (read != HB_NONE)
-        hb_program_read(e->p, read);
-    hb_program_write(e->p, write);
-}
-
-/* Weights on this device when gathered. */
-struct held {
-    double dense;
-    double experts;
-};
-
-static double gather_width(const struct hb_eager *e)
-{
-    return e->spec->precision.fp8_gather ? 1
-                                         : (double)hb_dtype_bits(e->spec->precision.compute) / 8;
-}
-
-static double grad_width(const struct hb_eager *e)
-{
-    switch (e->spec->precision.grads) {
-    case HB_GRADS_PARAMS:
-        return (double)hb_dtype_bits(e->spec->precision.params) / 8;
-    case HB_GRADS_F32:
-        return 4;
-    case HB_GRADS_BF16:
-        return 2;
-    }
-    return 4;
-}
-
-static void gather_weights(struct hb_eager *e, const struct part *p)
-{
-    double width = gather_width(e);
-    add_beside(e,
-               (struct transfer){"gather the next layer's weights", HB_OP_ALL_GATHER,
-                                 split_group(e, false), HB_AX_FSDP,
-                                 (p->weights - p->experts) * width},
-               HB_NONE, e->weights);
-    add_beside(e,
-               (struct transfer){"gather the next layer's experts", HB_OP_ALL_GATHER,
-                                 split_group(e, true), HB_AX_FSDP, p->experts * width},
-               HB_NONE, e->weights);
-}
-
-/* Megatron's distributed optimizer gathers what it updated layer by layer, one ahead, in the next
- * pass forwards (overlap_param_gather; Megatron-Bridge, docs/training/communication-overlap.md:
- * only one of these chunks is exposed). */
-static bool gathers_updates_ahead(const struct hb_eager *e)
-{
-    return e->spec->runtime.framework == HB_FW_MEGATRON && e->spec->sharding.optimizer_over_data;
-}
-
-/* Of weights that the device holds. */
-static void gather_updates(struct hb_eager *e, struct held w, uint32_t read, uint32_t write)
-{
-    double width = (double)hb_dtype_bits(e->spec->precision.params) / 8;
-    add_beside(e,
-               (struct transfer){"gather updated parameters", HB_OP_ALL_GATHER,
-                                 copies_group(e, false), HB_AX_DATA,
-                                 w.dense * width / split_group(e, false).ways},
-               read, write);
-    add_beside(e,
-               (struct transfer){"gather updated experts", HB_OP_ALL_GATHER, copies_group(e, true),
-                                 HB_AX_DATA, w.experts * width / split_group(e, true).ways},
-               read, write);
-}
-
-static void wait_for_updates(struct hb_eager *e)
-{
-    hb_eager_emit(e, (struct hb_op){.name = "updated parameters are there", .kind = HB_OP_MARK},
-                  e->updates, HB_NONE);
-}
-
-/* FSDP casts its parts before they go and copies whole weights out of the gathered buffer
- * (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py): 4 + 2 bytes of a part, 2 + 2 of a
- * whole one. */
-static void take_weights(struct hb_eager *e, const struct part *p)
-{
-    double ways = split_group(e, false).ways, width = gather_width(e);
-    if (ways <= 1)
-        return;
-    hb_eager_emit(e,
-                  (struct hb_op){.name = "unpack gathered weights",
-                                 .kind = HB_OP_COPY,
-                                 .moved_bytes = p->weights * (2 * width + (4 + width) / ways)},
-                  e->weights, HB_NONE);
-}
-
-/* Megatron divides a bucket by the copies before they are summed (core/distributed/
- * param_and_grad_buffer.py, start_grad_sync; NCCL is not asked for a mean: average_in_collective).
- */
-static void scale_gradients(struct hb_eager *e, struct held w)
-{
-    double dense = copies_group(e, false).ways > 1 ? w.dense / split_group(e, false).ways : 0;
-    double experts = copies_group(e, true).ways > 1 ? w.experts / split_group(e, true).ways : 0;
-    double bytes = 2 * (dense + experts) * grad_width(e);
-    if (e->spec->runtime.framework == HB_FW_MEGATRON && bytes > 0)
-        hb_eager_emit(e,
-                      (struct hb_op){.name = "divide gradients by the copies",
-                                     .kind = HB_OP_ELEMENTWISE,
-                                     .moved_bytes = bytes},
-                      e->grads, e->grads);
-}
-
-static void sum_copies(struct hb_eager *e, struct held w)
-{
-    double width = grad_width(e);
-    scale_gradients(e, w);
-    enum hb_op_kind kind =
-        e->spec->sharding.optimizer_over_data ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE;
-    add_beside(e,
-               (struct transfer){"sum gradients over copies", kind, copies_group(e, false),
-                                 HB_AX_DATA, w.dense * width / split_group(e, false).ways},
-               e->grads, e->sums);
-    add_beside(e,
-               (struct transfer){"sum gradients of experts over copies", kind,
-                                 copies_group(e, true), HB_AX_DATA,
-                                 w.experts * width / split_group(e, true).ways},
-               e->grads, e->sums);
-}
-
-/* Without the distributed optimizer Megatron sums all gradients at once after the backward pass
- * (overlap_grad_reduce is off: core/distributed/distributed_data_parallel_config.py). */
-static bool sums_late(const struct hb_eager *e)
-{
-    return e->spec->runtime.framework == HB_FW_MEGATRON && !e->spec->sharding.optimizer_over_data;
-}
-
-/* Over the copies only in the last microbatch. */
-static void sum_gradients(struct hb_eager *e, struct held w, bool last)
-{
-    double width = grad_width(e), compute = (double)hb_dtype_bits(e->spec->precision.compute) / 8;
-    struct group split = split_group(e, false), expert_split = split_group(e, true);
-    if (split.ways > 1)
-        hb_eager_emit(e,
-                      (struct hb_op){.name = "pack gradients",
-                                     .kind = HB_OP_COPY,
-                                     .moved_bytes = (w.dense + w.experts) * (compute + width)},
-                      HB_NONE, e->grads);
-    add_beside(e,
-               (struct transfer){"sum gradients of a layer", HB_OP_REDUCE_SCATTER, split,
-                                 HB_AX_FSDP, w.dense * width},
-               e->grads, e->sums);
-    add_beside(e,
-               (struct transfer){"sum gradients of its experts", HB_OP_REDUCE_SCATTER, expert_split,
-                                 HB_AX_FSDP, w.experts * width},
-               e->grads, e->sums);
-    if (last && !sums_late(e))
-        sum_copies(e, w);
-}
-
 /* --- a microbatch --- */
 
 static void back_layer(struct hb_eager *e, const struct part *p, int kind, int64_t at)
@@ -473,71 +251,60 @@ static void back_layer(struct hb_eager *e, const struct part *p, int kind, int64
         hb_eager_layer_forward(e, l);
 }
 
-static void run_part(struct hb_eager *e, const struct part *p, int kind, bool backward, bool last)
+/* Over all of the stage's layers, or over one of the chunks that they lie in. */
+struct pass {
+    bool backward;
+    bool last; /* of the microbatches: copies' gradients are summed, updates gathered */
+    int64_t chunk, chunks;
+};
+
+static int64_t trips_of(const struct part *p, int kind, struct pass pass)
 {
-    int64_t unit = p->block->unit;
+    int64_t end = hb_mul_sat(p->trips[kind], pass.chunk + 1) / pass.chunks;
+    return end - hb_mul_sat(p->trips[kind], pass.chunk) / pass.chunks;
+}
+
+static void run_part(struct hb_eager *e, const struct part *p, int kind, struct pass pass)
+{
+    int64_t unit = p->block->unit, trips = trips_of(p, kind, pass);
     const struct hb_eager_layer *layers = p->layers + kind * unit;
-    if (!p->trips[kind])
+    if (!trips)
         return;
-    bool gathers = !backward || e->spec->sharding.reshard_after_forward;
-    bool updates = !backward && last && gathers_updates_ahead(e);
-    struct held held = {p->weights - p->experts, p->experts};
+    bool gathers = !pass.backward || e->spec->sharding.reshard_after_forward;
+    bool updates = !pass.backward && pass.last && hb_eager_updates_ahead(e);
+    struct hb_eager_held held = {p->weights - p->experts, p->experts};
     if (gathers)
-        gather_weights(e, p);
+        hb_eager_gather_weights(e, held);
     if (updates)
-        gather_updates(e, held, HB_NONE, e->updates);
-    uint32_t loop = hb_program_open_loop(e->p, p->block->name, p->trips[kind]);
+        hb_eager_gather_updates(e, held, HB_NONE, e->updates);
+    uint32_t loop = hb_program_open_loop(e->p, p->block->name, trips);
     if (gathers)
-        take_weights(e, p);
+        hb_eager_take_weights(e, held);
     if (gathers)
-        gather_weights(e, p);
+        hb_eager_gather_weights(e, held);
     if (updates) {
-        wait_for_updates(e);
-        gather_updates(e, held, HB_NONE, e->updates);
+        hb_eager_wait_for_updates(e);
+        hb_eager_gather_updates(e, held, HB_NONE, e->updates);
     }
     for (int64_t i = 0; i < unit; i++) {
-        if (backward)
+        if (pass.backward)
             back_layer(e, p, kind, unit - 1 - i);
         else
             hb_eager_layer_forward(e, &layers[i]);
     }
-    if (backward)
-        sum_gradients(e, held, last);
+    if (pass.backward)
+        hb_eager_sum_gradients(e, held, pass.last);
     hb_program_close_loop(e->p, loop);
 }
 
-static void run_parts(struct hb_eager *e, const struct stage *stage, bool backward, bool last)
+static void run_parts(struct hb_eager *e, const struct stage *stage, struct pass pass)
 {
-    e->phase = backward ? HB_PHASE_BACKWARD : HB_PHASE_FORWARD;
+    e->phase = pass.backward ? HB_PHASE_BACKWARD : HB_PHASE_FORWARD;
     for (int i = 0; i < stage->part_count; i++) {
-        const struct part *p = &stage->parts[backward ? stage->part_count - 1 - i : i];
-        run_part(e, p, backward, backward, last);
-        run_part(e, p, !backward, backward, last);
+        const struct part *p = &stage->parts[pass.backward ? stage->part_count - 1 - i : i];
+        run_part(e, p, pass.backward, pass);
+        run_part(e, p, !pass.backward, pass);
     }
-}
-
-/* Bytes an element of the logits, both ways together: converted to f32 (2+4), log-softmax (4+4),
- * its gradient (8+4), back (4+2) and zeros for the labels' gradient (4) in torch's own loss. */
-static double loss_traffic(const struct hb_loss *loss)
-{
-    /* By the temperature (2+2) and back (2+2), log-softmax (2+2), its gradient (2+4) and zeros for
-     * the tokens' (2), all sequences in one (2+2); of the entropy log-softmax (2+2), exponentials
-     * (2+2), their product (4+2) and its sum (2). */
-    enum { GRPO = 24, ENTROPY = 16 };
-    if (loss->kind == HB_LOSS_GRPO)
-        return loss->entropy ? GRPO + ENTROPY : GRPO;
-    switch (loss->kernel) {
-    case HB_LOSS_EAGER:
-        return 36;
-    case HB_LOSS_JIT:
-        return 22; /* a converted copy stays: 2+4, maximum 4, sum 4, gradient 4+4 */
-    case HB_LOSS_COMPILED:
-        return 8; /* 2 for maximum and sum, 2 + 2 for the gradient, 2 for the labels' pass */
-    case HB_LOSS_FUSED:
-    case HB_LOSS_LINEAR:
-        return 6; /* 2, then 2 + 2 in place */
-    }
-    return 36;
 }
 
 /* Chunks' gradients of the head are added up (4+4+4), each converted first (2+4), where they are
@@ -545,7 +312,8 @@ static double loss_traffic(const struct hb_loss *loss)
 static double chunk_traffic(const struct hb_eager *e)
 {
     double n = (double)e->spec->loss.chunks;
-    return has_fsdp(e) && grad_width(e) > 2 ? 6 * n + 12 * (n - 1) : 6 * (n - 1);
+    return hb_eager_has_fsdp(e) && hb_eager_grad_bytes(e->spec) > 2 ? 6 * n + 12 * (n - 1)
+                                                                    : 6 * (n - 1);
 }
 
 static void run_head(struct hb_eager *e)
@@ -557,7 +325,7 @@ static void run_head(struct hb_eager *e)
         e,
         (struct hb_op){.name = "loss and its gradient",
                        .kind = HB_OP_ELEMENTWISE,
-                       .moved_bytes = head.rows * head.cols * loss_traffic(&e->spec->loss)},
+                       .moved_bytes = head.rows * head.cols * hb_eager_loss_bytes(&e->spec->loss)},
         HB_NONE, HB_NONE);
     hb_eager_piece(e, &head, true);
     if (e->spec->loss.chunks > 1)
@@ -568,35 +336,11 @@ static void run_head(struct hb_eager *e)
                       HB_NONE, HB_NONE);
 }
 
-/* Activations go to the next stage, and gradients back, after each chunk: 1F1B waits for them,
- * interleaved schedules send them while another chunk runs. */
-static void pass_on(struct hb_eager *e)
-{
-    struct group g = {axis_ways(e, HB_AX_PIPELINE), HB_AX_PIPELINE};
-    double bytes = 2 * e->resid_tokens * (double)e->spec->model.d_model;
-    bool waits = e->spec->pipeline.schedule != HB_SCHED_INTERLEAVED;
-    if (g.ways <= 1)
-        return;
-    for (int64_t i = 0; i < e->spec->pipeline.repeats; i++)
-        add_beside(e,
-                   (struct transfer){"to the next stage", HB_OP_PERMUTE, g, HB_AX_PIPELINE, bytes},
-                   e->x, waits ? e->x : e->keys);
-}
-
 /* Embedding and head that the stage holds. */
 static double held_tables(const struct hb_eager *e, const struct stage *stage)
 {
     bool both = !e->spec->model.tied_embeddings && axis_ways(e, HB_AX_PIPELINE) <= 1;
     return (stage->head + both) * table_weights(e);
-}
-
-/* FSDP's outermost unit, which stays gathered until its gradients are made, the last of all. */
-static void gather_tables(struct hb_eager *e, double tables)
-{
-    add_beside(e,
-               (struct transfer){"gather embedding and head", HB_OP_ALL_GATHER,
-                                 split_group(e, false), HB_AX_FSDP, tables * gather_width(e)},
-               HB_NONE, e->weights);
 }
 
 static void look_up(struct hb_eager *e, const char *name, double table)
@@ -611,9 +355,9 @@ static void look_up(struct hb_eager *e, const char *name, double table)
 static void run_reference(struct hb_eager *e, const struct stage *stage, double tables)
 {
     struct hb_piece head = head_piece(e);
-    gather_tables(e, tables);
+    hb_eager_gather_tables(e, tables);
     look_up(e, "look up embedding", 0);
-    run_parts(e, stage, false, false);
+    run_parts(e, stage, (struct pass){.chunks = 1});
     hb_eager_piece(e, &head, false);
     hb_eager_emit(e,
                   (struct hb_op){.name = "log-probabilities of the reference",
@@ -626,19 +370,19 @@ static void run_reference(struct hb_eager *e, const struct stage *stage, double 
 static void run_model(struct hb_eager *e, const struct stage *stage, double tables, bool head,
                       bool last)
 {
-    gather_tables(e, tables);
-    if (last && gathers_updates_ahead(e))
-        gather_updates(e, (struct held){tables, 0}, HB_NONE, e->updates);
+    hb_eager_gather_tables(e, tables);
+    if (last && hb_eager_updates_ahead(e))
+        hb_eager_gather_updates(e, (struct hb_eager_held){tables, 0}, HB_NONE, e->updates);
     look_up(e, "look up embedding", 0);
-    run_parts(e, stage, false, last);
-    pass_on(e);
+    run_parts(e, stage, (struct pass){.last = last, .chunks = 1});
+    hb_eager_pass_on(e);
     if (head)
         run_head(e);
-    run_parts(e, stage, true, last);
+    run_parts(e, stage, (struct pass){.backward = true, .last = last, .chunks = 1});
     if (axis_ways(e, HB_AX_PIPELINE) <= 1)
         look_up(e, "gradient of the embedding", 2 * table_weights(e));
-    sum_gradients(e, (struct held){tables, 0}, last);
-    pass_on(e);
+    hb_eager_sum_gradients(e, (struct hb_eager_held){tables, 0}, last);
+    hb_eager_pass_on(e);
 }
 
 static bool has_value(const struct hb_spec *s)
@@ -656,6 +400,77 @@ static void run_microbatch(struct hb_eager *e, const struct stage *stage, bool l
     if (e->spec->loss.kind == HB_LOSS_GRPO && e->spec->loss.reference)
         run_reference(e, stage, tables);
     run_model(e, stage, tables, stage->head, last);
+}
+
+/* --- rounds of an interleaved schedule --- */
+
+static struct hb_eager_held held_layers(const struct stage *stage, struct pass pass)
+{
+    struct hb_eager_held h = {0, 0};
+    for (int i = 0; i < stage->part_count; i++) {
+        const struct part *p = &stage->parts[i];
+        double units = (double)(trips_of(p, 0, pass) + trips_of(p, 1, pass));
+        h.dense += units * (p->weights - p->experts);
+        h.experts += units * p->experts;
+    }
+    return h;
+}
+
+/* Megatron's ranks run as many microbatches through a chunk as there are ranks, then the next
+ * chunk (core/pipeline_parallel/schedules.py, get_schedule_table). A chunk's gradients are summed
+ * from the end of its last microbatch on, beside the chunks after it (there, grad_sync_func), and
+ * its parameters are gathered beside the chunk before it (param_sync_func). */
+static bool runs_rounds(const struct hb_spec *s)
+{
+    return s->runtime.framework == HB_FW_MEGATRON && s->sharding.optimizer_over_data &&
+           s->pipeline.schedule == HB_SCHED_INTERLEAVED && s->mesh[HB_AX_PIPELINE] > 1 &&
+           s->pipeline.repeats > 1;
+}
+
+static void run_chunk(struct hb_eager *e, const struct stage *stage, struct pass pass,
+                      int64_t group)
+{
+    struct hb_eager_held held = held_layers(stage, pass);
+    if (!(held.dense + held.experts > 0))
+        return;
+    uint32_t loop = hb_program_open_loop(e->p, "microbatches of a chunk", group);
+    run_parts(e, stage, pass);
+    hb_program_close_loop(e->p, loop);
+}
+
+/* The ends of a microbatch, which the first or the last stage has. */
+static void run_ends(struct hb_eager *e, const struct stage *stage, int64_t group)
+{
+    uint32_t loop = hb_program_open_loop(e->p, "ends of the pipeline", group);
+    look_up(e, "look up embedding", 0);
+    hb_eager_pass_on(e);
+    if (stage->head)
+        run_head(e);
+    hb_eager_pass_on(e);
+    hb_program_close_loop(e->p, loop);
+}
+
+static void run_rounds(struct hb_eager *e, const struct stage *stage, int64_t group)
+{
+    struct hb_eager_held tables = {held_tables(e, stage), 0};
+    struct pass pass = {.chunks = e->spec->pipeline.repeats};
+    e->phase = HB_PHASE_FORWARD;
+    hb_eager_gather_updates(e, tables, HB_NONE, e->updates);
+    hb_eager_gather_updates(e, held_layers(stage, pass), HB_NONE, e->updates);
+    while (pass.chunk < pass.chunks) {
+        struct pass here = pass;
+        hb_eager_wait_for_updates(e);
+        if (++pass.chunk < pass.chunks)
+            hb_eager_gather_updates(e, held_layers(stage, pass), HB_NONE, e->updates);
+        run_chunk(e, stage, here, group);
+    }
+    run_ends(e, stage, group);
+    pass.backward = true;
+    while (pass.chunk-- > 0) {
+        run_chunk(e, stage, pass, group);
+        hb_eager_sum_copies(e, held_layers(stage, pass));
+    }
+    hb_eager_sum_copies(e, tables);
 }
 
 /* --- the step --- */
@@ -686,63 +501,31 @@ static void run_fill(struct hb_eager *e, const struct stage *stage)
     hb_program_close_loop(e->p, loop);
 }
 
-static double moment_bytes(const struct hb_spec *s)
-{
-    double bytes = 0;
-    for (int i = 0; i < s->optimizer.moment_count && i < 2; i++)
-        bytes += (double)hb_dtype_bits(s->optimizer.moments[i]) / 8;
-    return 2 * bytes; /* read and written */
-}
-
-/* One fused kernel reads gradient, moments and parameter and writes the last two; a kernel of its
- * own casts a master copy; clipping reads the gradient for its norm and, in torch, writes it back
- * scaled. */
-static double update_bytes(const struct hb_eager *e)
-{
-    const struct hb_spec *s = e->spec;
-    double param = (double)hb_dtype_bits(s->precision.params) / 8, grad = grad_width(e);
-    double bytes = grad + moment_bytes(s) + 2 * param + (s->precision.master ? 12 - param : 0);
-    if (s->optimizer.clip)
-        bytes += grad + (s->runtime.framework == HB_FW_MEGATRON ? 0 : 2 * grad);
-    return bytes;
-}
-
-static struct held held_weights(const struct hb_eager *e, const struct stage *stage)
-{
-    struct held h = {held_tables(e, stage), 0};
-    for (int i = 0; i < stage->part_count; i++) {
-        const struct part *p = &stage->parts[i];
-        double units = (double)(p->trips[0] + p->trips[1]);
-        h.dense += units * (p->weights - p->experts);
-        h.experts += units * p->experts;
-    }
-    return h;
-}
-
 static void update(struct hb_eager *e, const struct stage *stage)
 {
     const struct hb_sharding *s = &e->spec->sharding;
-    struct held h = held_weights(e, stage);
+    struct hb_eager_held h = held_layers(stage, (struct pass){.chunks = 1});
+    h.dense += held_tables(e, stage);
     if (has_value(e->spec))
         h.dense += h.dense - table_weights(e);
-    struct group copies = copies_group(e, false), expert_copies = copies_group(e, true);
-    double dense = h.dense / split_group(e, false).ways;
-    double experts = h.experts / split_group(e, true).ways;
+    double dense = h.dense / hb_eager_split_ways(e, false);
+    double experts = h.experts / hb_eager_split_ways(e, true);
     double own = dense + experts;
     /* Megatron zeroes its buffer whole (core/distributed/param_and_grad_buffer.py, reset). */
-    double zeroed = e->spec->runtime.framework == HB_FW_MEGATRON ? own * grad_width(e) : 0;
+    double zeroed =
+        e->spec->runtime.framework == HB_FW_MEGATRON ? own * hb_eager_grad_bytes(e->spec) : 0;
     if (s->optimizer_over_data)
-        own = dense / copies.ways + experts / expert_copies.ways;
+        own = dense / hb_eager_copy_ways(e, false) + experts / hb_eager_copy_ways(e, true);
     e->phase = HB_PHASE_OPTIMIZER;
-    if (sums_late(e))
-        sum_copies(e, h);
+    if (hb_eager_sums_late(e))
+        hb_eager_sum_copies(e, h);
     hb_eager_emit(e,
                   (struct hb_op){.name = "update",
                                  .kind = HB_OP_ELEMENTWISE,
-                                 .moved_bytes = own * update_bytes(e) + zeroed},
+                                 .moved_bytes = own * hb_eager_update_bytes(e->spec) + zeroed},
                   e->sums, HB_NONE);
-    if (s->optimizer_over_data && !gathers_updates_ahead(e))
-        gather_updates(e, h, e->x, e->x);
+    if (s->optimizer_over_data && !hb_eager_updates_ahead(e))
+        hb_eager_gather_updates(e, h, e->x, e->x);
 }
 
 static uint32_t add_buf(struct hb_eager *e, const char *name)
@@ -757,14 +540,20 @@ static uint32_t add_buf(struct hb_eager *e, const char *name)
 static void run_step(struct hb_eager *e, const struct stage *stage)
 {
     int64_t count = microbatches(e->spec);
-    bool copies = copies_group(e, false).ways > 1;
+    int64_t ranks = e->spec->mesh[HB_AX_PIPELINE];
+    int64_t apart = hb_eager_copy_ways(e, false) > 1;
+    bool rounds = apart && runs_rounds(e->spec);
+    if (rounds)
+        apart = ranks < count ? ranks : count;
     run_fill(e, stage);
-    if (count - copies > 0) {
-        uint32_t loop = hb_program_open_loop(e->p, "microbatches", count - copies);
+    if (count - apart > 0) {
+        uint32_t loop = hb_program_open_loop(e->p, "microbatches", count - apart);
         run_microbatch(e, stage, false);
         hb_program_close_loop(e->p, loop);
     }
-    if (copies)
+    if (rounds)
+        run_rounds(e, stage, apart);
+    else if (apart)
         run_microbatch(e, stage, true);
     update(e, stage);
 }

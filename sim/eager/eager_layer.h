@@ -69,5 +69,11 @@ void hb_eager_piece(struct hb_eager *e, const struct hb_piece *piece, bool backw
 int64_t hb_eager_ways(const struct hb_eager *e, enum hb_axis axis);
 /* FLOPs of the forward pass. */
 double hb_eager_layer_flops(const struct hb_eager_layer *layer);
+/* Of one gradient as it is summed. */
+double hb_eager_grad_bytes(const struct hb_spec *spec);
+/* Read and written for one of the logits by the loss, both ways together ... */
+double hb_eager_loss_bytes(const struct hb_loss *loss);
+/* ... and for one parameter by the optimizer's step. */
+double hb_eager_update_bytes(const struct hb_spec *spec);
 
 #endif

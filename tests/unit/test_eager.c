@@ -186,6 +186,35 @@ static void megatron_sums_after_the_backward_pass(void **state)
     assert_true(split.step_ns < late.step_ns);
 }
 
+/* Two layers a stage in two chunks: the same work, and the same is sent; all but the first chunk's
+ * sums (the last in time), the head's and the table's hide behind other chunks. */
+static void megatron_sums_a_chunk_beside_the_next(void **state)
+{
+    (void)state;
+    static const char form[] =
+        "}\npipeline: {schedule: interleaved, microbatches: 16, repeats: 2}\n"
+        "runtime: {framework: megatron}\n"
+        "sharding: {optimizer_over_data: %s";
+    const char *split = hb_arena_printf(u.env.arena, form, "true");
+    const char *whole = hb_arena_printf(u.env.arena, form, "false");
+    static const char mesh[] = "data: 2, pipeline: 4";
+    struct hb_program p;
+    struct hb_spec spec = read_spec(mesh, whole);
+    struct hb_timing late = run_spec(&spec, &p);
+    double sent = sum_sent(&p, HB_OP_ALL_REDUCE, HB_AX_DATA);
+    spec = read_spec(mesh, split);
+    struct hb_timing rounds = run_spec(&spec, &p);
+    assert_true(fabs(sum_sent(&p, HB_OP_REDUCE_SCATTER, HB_AX_DATA) / sent - 1) < 1e-9);
+    assert_true(fabs(sum_sent(&p, HB_OP_ALL_GATHER, HB_AX_DATA) / sent - 1) < 1e-9);
+    assert_true(fabs(rounds.flops / late.flops - 1) < 1e-9);
+    enum hb_stream stream = HB_STREAM_COLLECTIVE + HB_AX_DATA;
+    double chunk = (layer_weights + 2 * 4096) / (2 * (layer_weights + 2 * 4096) + tables / 2);
+    double ends = tables / 2 / (2 * (layer_weights + 2 * 4096) + tables / 2);
+    assert_true((double)rounds.exposed_ns[stream] <
+                (chunk + ends) * (double)rounds.busy_ns[stream]);
+    assert_true(rounds.step_ns < late.step_ns);
+}
+
 /* Work as a multiple of the microbatches': (m + (P - 1) / v) / m. */
 static void a_pipeline_fills_and_drains(void **state)
 {
@@ -662,6 +691,7 @@ int main(void)
                                        TEST(fsdp_gathers_each_way),
                                        TEST(data_is_summed_in_the_last_microbatch),
                                        TEST(megatron_sums_after_the_backward_pass),
+                                       TEST(megatron_sums_a_chunk_beside_the_next),
                                        TEST(a_pipeline_fills_and_drains),
                                        TEST(what_keys_cost),
                                        TEST(overlap_slows_computing),
