@@ -38,8 +38,6 @@ struct hb_replay {
     uint32_t *run_of; /* ... if this is the run's number */
     uint32_t *ran_in; /* by op: the number of the run that it was last in */
     uint32_t run;
-    uint32_t *child;   /* by loop, [loop_count]: of the program: the first loop inside; HB_NONE */
-    uint32_t *sibling; /* by loop: the next inside the same; HB_NONE */
     /* SNAPSHOTS times the ops of the longest loop: without loops inside, and with such inside. */
     int64_t *snapshots[2];
     int *height;     /* by loop: how many loops lie inside of one another */
@@ -91,14 +89,21 @@ static void run_op(struct hb_replay *r, uint32_t index)
 
 static void run_loop(struct hb_replay *r, uint32_t loop);
 
+/* The loop in this one that begins with the op; HB_NONE. */
+static uint32_t loop_from(const struct hb_program *p, uint32_t loop, uint32_t op)
+{
+    uint32_t inner = p->ops[op].loop;
+    while (inner != HB_NONE && inner != loop && p->loops[inner].parent != loop)
+        inner = p->loops[inner].parent;
+    return inner == HB_NONE || inner == loop || p->loops[inner].first_op != op ? HB_NONE : inner;
+}
+
 static void run_stretch(struct hb_replay *r, uint32_t loop, uint32_t first, uint32_t end)
 {
     const struct hb_program *p = r->t->p;
-    uint32_t inner = r->child[loop == HB_NONE ? p->loop_count : loop];
     for (uint32_t op = first; op < end;) {
-        while (inner != HB_NONE && p->loops[inner].end_op <= op)
-            inner = r->sibling[inner];
-        if (inner == HB_NONE || p->loops[inner].first_op != op) {
+        uint32_t inner = loop_from(p, loop, op);
+        if (inner == HB_NONE) {
             run_op(r, op++);
             continue;
         }
@@ -220,11 +225,10 @@ static void start_from(struct hb_replay *r, int from)
 static bool find_loop(const struct hb_replay *r, uint32_t first, uint32_t end, uint32_t *out)
 {
     const struct hb_program *p = r->t->p;
-    uint32_t around = loop_around(r, first), op = first;
-    uint32_t loop = r->child[around == HB_NONE ? p->loop_count : around];
-    while (loop != HB_NONE && p->loops[loop].first_op < first)
-        loop = r->sibling[loop];
-    if (loop == HB_NONE || p->loops[loop].first_op >= end || r->height[loop] > 0)
+    uint32_t around = loop_around(r, first), op = first, loop = HB_NONE;
+    for (uint32_t i = first; i < end && loop == HB_NONE; i++)
+        loop = loop_from(p, around, i);
+    if (loop == HB_NONE || r->height[loop] > 0)
         return false;
     for (; op < p->loops[loop].first_op; op++)
         if (p->ops[op].kind != HB_OP_MARK &&
@@ -485,16 +489,9 @@ static void link_loops(struct hb_replay *r)
 {
     const struct hb_program *p = r->t->p;
     uint32_t longest = 0;
-    r->child = hb_arena_alloc(r->arena, (size_t)p->loop_count + 1, sizeof *r->child);
-    r->sibling = hb_arena_alloc(r->arena, p->loop_count, sizeof *r->sibling);
     r->height = hb_arena_alloc(r->arena, p->loop_count, sizeof *r->height);
-    for (uint32_t i = 0; i <= p->loop_count; i++)
-        r->child[i] = HB_NONE;
     for (uint32_t i = p->loop_count; i-- > 0;) {
         const struct hb_loop *l = &p->loops[i];
-        uint32_t *first = &r->child[l->parent == HB_NONE ? p->loop_count : l->parent];
-        r->sibling[i] = *first;
-        *first = i;
         longest = l->end_op - l->first_op > longest ? l->end_op - l->first_op : longest;
         if (l->parent != HB_NONE && r->height[l->parent] <= r->height[i])
             r->height[l->parent] = r->height[i] + 1;

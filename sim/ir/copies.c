@@ -84,6 +84,7 @@ struct node {
 struct weight {
     uint32_t leaf; /* its first */
     uint32_t mate; /* another's, of the same shape, in the same update; HB_NONE */
+    enum rank rank;
     uint32_t fetched[2][HB_LEAF_STATES]; /* nodes */
     uint32_t update;
 };
@@ -146,10 +147,10 @@ static bool sums_late(const struct row *r)
 /* A list has small weights first. Depth-first those with most bytes come first; where all wait for
  * the norm they are alike above, and come as their names do, the last first: behind a loop over
  * microbatches those that are there as one update of two first. */
-static bool is_updated_before(const struct row *r, uint32_t a, uint32_t b)
+static bool is_updated_before(const struct row *r, const struct weight *a, const struct weight *b)
 {
-    const struct hb_leaf *x = &r->lo->leaves[a], *y = &r->lo->leaves[b];
-    enum rank m = rank_of(r->lo, a), n = rank_of(r->lo, b);
+    const struct hb_leaf *x = &r->lo->leaves[a->leaf], *y = &r->lo->leaves[b->leaf];
+    enum rank m = a->rank, n = b->rank;
     if (r->sequence == HB_SEQUENCE_POST)
         return m < n;
     if (r->sequence == HB_SEQUENCE_LIST)
@@ -173,12 +174,13 @@ static void list_weights(struct row *r)
             known = hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]);
         if (known)
             continue;
-        uint32_t at = r->weight_count++;
-        for (; at > 0 && is_updated_before(r, i, r->weights[at - 1].leaf); at--)
-            r->weights[at] = r->weights[at - 1];
-        r->weights[at] = (struct weight){.leaf = i, .mate = HB_NONE};
+        struct weight own = {.leaf = i, .mate = HB_NONE, .rank = rank_of(lo, i)};
         for (int k = 0; k < HB_LEAF_STATES; k++)
-            r->weights[at].fetched[0][k] = r->weights[at].fetched[1][k] = HB_NONE;
+            own.fetched[0][k] = own.fetched[1][k] = HB_NONE;
+        uint32_t at = r->weight_count++;
+        for (; at > 0 && is_updated_before(r, &own, &r->weights[at - 1]); at--)
+            r->weights[at] = r->weights[at - 1];
+        r->weights[at] = own;
     }
 }
 
