@@ -97,6 +97,13 @@ static bool is_accumulator(const struct hb_program *p, const struct hb_live *liv
     return false;
 }
 
+/* Zeros that nan is replaced by are one for all gradients of a shape, and runs of as many layers
+ * share them: less is there than of one run. */
+static bool is_shared(const struct hb_buf *b)
+{
+    return hb_str_ends(b->name, ", zeros for nan_to_num");
+}
+
 /* Of a program: arguments and outputs, and by op of the loss what lives then of logits and of sums
  * over microbatches; unaligned. */
 struct at_loss {
@@ -121,7 +128,8 @@ static struct at_loss look_at_loss(const struct hb_relax_build *x, const struct 
     a.now = hb_arena_alloc(x->arena, (size_t)a.count + 1, sizeof *a.now);
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
-        bool counts = b->category == HB_CAT_LOGITS || (zeros && b->category == HB_CAT_GRADIENTS) ||
+        bool counts = b->category == HB_CAT_LOGITS ||
+                      (zeros && b->category == HB_CAT_GRADIENTS && !is_shared(b)) ||
                       (x->ask->cell_spec->batch.accumulate > 1 && is_accumulator(p, &live[i]));
         if (b->space != HB_SPACE_HBM)
             continue;
