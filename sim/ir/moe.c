@@ -498,7 +498,7 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
                          uint32_t last, const struct hb_step_op *gather)
 {
     struct hb_step_op *sum = &y->steps[last];
-    bool timed = hides_gathers(lo), late = sum->first_last && !sum->off_early;
+    bool timed = hides_gathers(lo), late = sum->first_last && !hb_moe_waits_for_router(lo);
     /* Where products are of the whole batch, so is this one, of weights that are turned (fsdp 8
      * with expert 4 and tensor 2: bf16[64,4096,10,1024] and [64,4096,1024,10]). */
     for (int i = 1; i < gather->back_scratch_count; i++)

@@ -2,6 +2,8 @@
  */
 #include "sim/ir/moe_turn.h"
 
+#include "base/size.h"
+
 /* XLA:GPU's products over sequences want these outermost, those over experts the experts, and a
  * weight's gradient what it sums over before its own dimensions: stacks of what one of them made
  * and the other reads are turned whole between the passes (phi35moe, dots, H100 and MI300X, fsdp 4
@@ -60,6 +62,18 @@ void hb_moe_order_turned(const struct hb_lower *lo, struct hb_layer *y, uint32_t
     sum->off_early = (!sum->first_last || sum->off_early) && lo->spec->share != HB_SHARE_EXCEEDED;
     sum->first_last = true;
     y->steps[last - 1].makes_off = true;
+}
+
+/* XLA:GPU scatters what is small together (xla_gpu_reduce_scatter_combine_threshold_bytes): the
+ * tokens' gradient then waits for the router's, which is of the combine weights' (granite-moe, one
+ * sequence of 8192 over expert 2: bf16[2,8192,1536] with bf16[2,8192,8] at 92, the combine weights'
+ * gradient at 86; olmoe of 16,384: bf16[2,16384,2048] alone at 127, before it). */
+static const int64_t SCATTERED_TOGETHER = INT64_C(30) << 20;
+
+bool hb_moe_waits_for_router(const struct hb_lower *lo)
+{
+    int64_t bits = hb_mul_sat(hb_dtype_bits(lo->compute), lo->spec->model.d_model);
+    return hb_mul_sat(lo->local.tokens, bits / 8) <= SCATTERED_TOGETHER;
 }
 
 /* XLA:GPU's product with the outputs reads the weights by place and expert (14 of 15 forward

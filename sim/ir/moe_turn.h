@@ -17,5 +17,7 @@ void hb_moe_order_turned(const struct hb_lower *lo, struct hb_layer *y, uint32_t
 void hb_moe_turn_kept(struct hb_layer *y, uint32_t first, bool both);
 /* The step that sums the outputs by their weights reads these turned. */
 void hb_moe_turn_weights(struct hb_step_op *sum, const int64_t *masks);
+/* Whether a joined token's gradient is summed together with the router's. */
+bool hb_moe_waits_for_router(const struct hb_lower *lo);
 
 #endif
