@@ -9,7 +9,7 @@
 #include "cli/show.h"
 #include "sim/engine/live.h"
 #include "sim/graph/link.h"
-#include "sim/ir/why.h"
+#include "sim/engine/why.h"
 
 enum { MOST_SHOWN = 20 };
 

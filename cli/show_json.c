@@ -2,7 +2,7 @@
 #include "base/str.h"
 #include "cli/show.h"
 #include "plots/outcome.h"
-#include "sim/ir/why.h"
+#include "sim/engine/why.h"
 
 const char *hb_show_shape(struct hb_arena *arena, const struct hb_buf *buf)
 {

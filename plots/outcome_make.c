@@ -13,7 +13,7 @@
 #include "plots/place.h"
 #include "sim/engine/live.h"
 #include "sim/engine/timeline.h"
-#include "sim/ir/why.h"
+#include "sim/engine/why.h"
 
 enum { BINS = 480, SPAN_BINS = 1200, MOST_EVENTS = 400000, MOST_PHASES = 400 };
 

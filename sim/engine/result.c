@@ -14,7 +14,7 @@
 #include "sim/engine/cost.h"
 #include "sim/engine/dating.h"
 #include "sim/engine/step.h"
-#include "sim/ir/load.h"
+#include "sim/engine/load.h"
 
 /* Scores of one token over all layers of a block, times their width for q k and for p v. */
 static double attention_flops(const struct hb_spec *spec, const struct hb_block *block)

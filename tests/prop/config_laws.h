@@ -12,7 +12,7 @@
 #include "sim/engine/live.h"
 #include "sim/engine/result.h"
 #include "sim/engine/run.h"
-#include "sim/ir/load.h"
+#include "sim/engine/load.h"
 #include "sim/ir/lower.h"
 #include "tests/prop/random_config.h"
 

@@ -2,7 +2,7 @@
 #include "tests/unit/each.h"
 
 #include "sim/engine/run.h"
-#include "sim/ir/load.h"
+#include "sim/engine/load.h"
 
 static const int64_t gib = INT64_C(1) << 30;
 

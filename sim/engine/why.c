@@ -1,6 +1,6 @@
 /* The reasons of buffers by how their names end: see why.h. The first row that agrees decides; the
  * rows of a whole category come last. */
-#include "sim/ir/why.h"
+#include "sim/engine/why.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  *   device_put   the array goes to every device whole; since each process gave its own, they are
  *                first compared: all processes' arrays are gathered on every device and on every
  *                host, processes x array */
-#ifndef HB_SIM_IR_LOAD_H
-#define HB_SIM_IR_LOAD_H
+#ifndef HB_SIM_ENGINE_LOAD_H
+#define HB_SIM_ENGINE_LOAD_H
 
 #include "models/spec.h"
 #include "sim/ir/program.h"

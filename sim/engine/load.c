@@ -5,7 +5,7 @@
  * there it is compared with a host array of the same size). One process: no comparison. A report
  * of 62.62 GiB asked for on each device, for an embedding of 128256 x 2048 f32 (0.978 GiB) and 64
  * processes, is that product to the digit. */
-#include "sim/ir/load.h"
+#include "sim/engine/load.h"
 
 #include "base/diag.h"
 #include "base/size.h"
