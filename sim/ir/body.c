@@ -19,7 +19,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
                   const struct hb_saved *saved)
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
-    b->mask = b->fill = b->remade = b->held = HB_NONE;
+    b->mask = b->fill = b->remade = HB_NONE;
     for (int i = 0; i < HB_STEP_IN; i++)
         b->starts[i] = HB_NONE;
     b->stack = none_list(lo, y->value_count);
@@ -45,16 +45,6 @@ const char *hb_body_name(struct hb_body *b, int v, const char *what)
     return hb_name(b->lo, hb_name(b->lo, layer, b->y->values[v].name), what);
 }
 
-/* What XLA:ROCm keeps of naive scores is their exponential, made with its sum: from scores, which
- * would have to wait in its place (tiny/layers=loop,remat=none with attn=naive, 24 x 4096 tokens:
- * four bf16[24,16,4096,4096] are made again, none of f32; CUDA keeps the scores and makes these
- * again). */
-static bool is_exponential(const struct hb_body *b, int v)
-{
-    const struct hb_value *value = &b->y->values[v];
-    return b->lo->habits->exponentials_kept && value->batch_dot && value->shape.dtype == HB_DT_F32;
-}
-
 /* What is gathered in f32 a loop keeps as the products read it (llama8b,f2t8,none on ROCm:
  * bf16[4096,32,4,4096] twice beside the gathers of f32[4,4096,4096]; pythia2.8b,f2t4 on CUDA). */
 static bool is_kept_narrow(const struct hb_body *b, int v)
@@ -76,7 +66,7 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
             s.slices = hb_mul_sat(s.slices ? s.slices : 1, lead[i]);
         }
         const struct hb_shape *own = &b->y->values[v].shape;
-        if (b->sums_wide && (int)v == b->y->input && !b->first)
+        if (b->sums_wide && (int)v == b->y->input)
             s.dtype = HB_DT_F32;
         if (is_kept_narrow(b, (int)v))
             s.dtype = b->lo->compute;
@@ -87,7 +77,7 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
                                     HB_CAT_SAVED, s, b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
-        b->lo->p->bufs[b->stack[v]].fenced = fenced || is_exponential(b, (int)v);
+        b->lo->p->bufs[b->stack[v]].fenced = fenced;
         if (name)
             hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
     }
@@ -99,8 +89,6 @@ static uint32_t make_value(struct hb_body *b, int v)
     struct hb_shape shape = value->shape;
     if (value->mask && b->saved->keep[v] == HB_KEEP_NO)
         shape.dtype = HB_DT_PRED;
-    if (is_kept_narrow(b, v) && b->lo->phase != HB_PHASE_FORWARD)
-        shape.dtype = b->lo->compute;
     uint32_t buf =
         hb_temp_tiled(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
     b->lo->p->bufs[buf].kept_by = hb_saved_by(b->y, v);
@@ -352,16 +340,6 @@ static void keep_value(struct hb_body *b, int v)
     hb_emit(b->lo, &e);
 }
 
-/* What is read out of its stack is so in the forward loop, too (tiny/batch=16 with remat=dots, 4096
- * tokens: f32[16,16,4096,4096] beside f32[4,16,16,4096,4096], no bf16 probabilities). */
-static void keep_output(struct hb_body *b, int v)
-{
-    keep_value(b, v);
-    bool kept = b->stack[v] != HB_NONE && b->saved->keep[v] != HB_KEEP_HOST;
-    if (kept && b->y->values[v].read_stacked)
-        b->now[v] = b->stack[v];
-}
-
 void hb_body_stow(struct hb_body *b)
 {
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
@@ -377,20 +355,6 @@ void hb_body_unstow(struct hb_body *b)
     }
 }
 
-/* Steps of a forward pass: all, or those up to the last that makes what is kept. */
-static uint32_t forward_steps(const struct hb_body *b, bool keep)
-{
-    uint32_t count = b->y->step_count;
-    while (keep && b->ends_kept && count > 0) {
-        const struct hb_step_op *s = &b->y->steps[count - 1];
-        for (int o = 0; o < s->out_count; o++)
-            if (b->saved->keep[s->out[o]] != HB_KEEP_NO)
-                return count;
-        count--;
-    }
-    return count;
-}
-
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
@@ -399,12 +363,12 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
     if (keep && b->own_weights)
         hb_body_unstow(b);
     keep_value(b, b->y->input);
-    for (uint32_t i = 0; i < forward_steps(b, keep); i++) {
+    for (uint32_t i = 0; i < b->y->step_count; i++) {
         const struct hb_step_op *s = &b->y->steps[i];
         bool last = s->out[0] == b->y->output;
         run_step(b, s, last ? place : HB_NONE);
         for (int o = 0; o < s->out_count; o++)
-            keep_output(b, s->out[o]);
+            keep_value(b, s->out[o]);
     }
     if (keep && b->own_weights)
         hb_body_stow(b);

@@ -25,9 +25,8 @@ struct hb_body {
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t remade; /* gradient of a sum that its next reader makes again; HB_NONE */
     uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */
-    uint32_t parts[HB_STEP_IN]; /* of an input's gradient, which are added at once ... */
-    int part_count;             /* ... how many there are ... */
-    int parts_of;               /* ... and whose */
+    uint32_t parts[HB_STEP_IN]; /* of an input's gradient, that the next step reads beside it ... */
+    int part_count;             /* ... how many there are */
     /* By value, where ragged products are spread over experts (spread.h): by expert, and as rows,
      * its own and its gradient; HB_NONE. */
     uint32_t *spread, *rows, *spread_grad, *rows_grad;
@@ -35,17 +34,14 @@ struct hb_body {
     const struct hb_step_op *inlined; /* product whose input's gradient the next step makes; null */
     uint32_t mask;                    /* hoisted causal mask and its fill value; HB_NONE */
     uint32_t fill;
-    uint32_t held;    /* a step's scratch that stays to the end of the backward pass; HB_NONE */
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
     bool spread_wait; /* those of spread products do */
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
-    bool ends_kept;   /* a forward pass that keeps values ends with the last of those */
     struct hb_body *sliced_with; /* its weights come out of their stacks with this one's; or null */
     struct hb_body *behind;      /* the layer of a stage that runs backwards next; null: none */
     uint32_t starts[HB_STEP_IN]; /* zeros that its loop over query blocks adds to; HB_NONE */
-    bool first;                  /* layer of a stage */
     bool sums_wide;              /* residuals' gradients are handed on in f32; see hand_on */
     bool own_stacks;             /* stack[] are this layer's own buffers, not slices of a loop's */
     bool inner;                  /* it lies in a scan within a scan */
@@ -57,17 +53,15 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
  * They are there from here on, or, without a name, from when each is written. */
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name);
 /* The forward pass; in is the layer's input; returns its output, in the place of `place` unless
- * that is HB_NONE. keep: write what is kept into its stacks. */
+ * that is HB_NONE. keep: what is kept is written into its stacks. */
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep);
 /* Makes again, in the order of the forward pass, all that the backward pass will read; for layers
  * side by side, whose recomputation runs before the backward pass of any of them. */
 void hb_body_recompute(struct hb_body *b);
 /* The backward pass from the gradient of the output to that of the input, which is returned. */
 uint32_t hb_body_backward(struct hb_body *b, uint32_t grad_out);
-/* The weight gradients that a body with `defer` left out; or of them the leaf's whose name ends so.
- */
+/* The weight gradients that a body with `defer` left out. */
 void hb_body_late(struct hb_body *b);
-void hb_body_late_leaf(struct hb_body *b, const char *name);
 /* The sums over devices that one with `sums_wait` left out. */
 void hb_body_sums(struct hb_body *b);
 

@@ -134,25 +134,17 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
 static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t part)
 {
     uint32_t before = b->grad[s->in[0]];
-    bool once = hb_body_ends_late(b);
-    bool first = b->part_count == 0;
-    uint32_t sum = (once ? first : s->grad_sum_parts) ? HB_NONE : before;
+    uint32_t sum = s->grad_sum_parts ? HB_NONE : before;
     const char *name = hb_body_name(b, s->in[0], ", gradient");
     const struct hb_value *value = &b->y->values[s->in[0]];
     struct hb_emit e = {.name = "add parts of the gradient", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&e, part);
     hb_emit_read(&e, before);
-    for (int i = 0; i < b->part_count; i++)
-        hb_emit_read(&e, b->parts[i]);
     sum = sum == HB_NONE
               ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling)
               : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
     hb_emit_write(&e, sum);
     hb_emit(b->lo, &e);
-    if (once && first)
-        b->parts[b->part_count++] = before;
-    if (once && b->part_count < HB_STEP_IN)
-        b->parts[b->part_count++] = part;
     return sum;
 }
 
@@ -173,57 +165,6 @@ static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint3
     return all;
 }
 
-/* What a ring multiplies has its rows turned, for the weight's gradient too; the values that the
- * next steps read are made again before it. */
-static uint32_t ready_ring(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
-{
-    struct hb_lower *lo = b->lo;
-    int maker = b->y->values[s->in[0]].producer;
-    if (!hb_body_turns_rows(b) || !hb_weight_in_ring(lo, s->leaf))
-        return g;
-    for (int i = 0; maker >= 0 && i < b->y->steps[maker].in_count; i++)
-        hb_body_bring(b, b->y->steps[maker].in[i]);
-    uint32_t rows = hb_temp(lo, hb_body_name(b, s->out[0], ", gradient turned for its ring"),
-                            HB_CAT_WORKING, hb_buf_shape(lo, g));
-    hb_emit_simple(lo, HB_OP_COPY, "turn gradient", g, rows);
-    b->grad[s->out[0]] = rows;
-    return rows;
-}
-
-/* A ring's loop holds the shard that it multiplies by and the one that comes next, both ways round,
- * and what a step adds to the result (llama3-8b/base: four bf16[14336,1,512] and a second
- * bf16[2,4096,14336] beside the gradient through w_down). */
-enum { RING_SHARDS = 4 };
-
-static void hold_ring(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s,
-                      uint32_t out)
-{
-    struct hb_lower *lo = b->lo;
-    const struct hb_leaf *l = &lo->leaves[s->leaf];
-    if (!hb_weight_in_ring(lo, s->leaf))
-        return;
-    struct hb_shape one = hb_leaf_layer_shape(l, lo->compute, false);
-    struct hb_shape four = {.rank = one.rank + 1, .dtype = one.dtype, .dim = {RING_SHARDS}};
-    for (int i = 0; i < one.rank; i++)
-        four.dim[i + 1] = one.dim[i];
-    hb_emit_write(
-        e, hb_temp(lo, hb_name(lo, l->name, ", shards in a ring"), HB_CAT_COMMUNICATION, four));
-    hb_emit_write(e, hb_temp(lo, hb_name(lo, e->name, ", of one step of the ring"), HB_CAT_WORKING,
-                             hb_buf_shape(lo, out)));
-}
-
-/* MaxText's gathered experts are let go together: the output is made again for the router's
- * gradient (mixtral/dense_cf1.5: bf16[1,8,14336,4096] beside both bf16[1,8,4096,14336]). */
-static void read_experts(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
-{
-    const struct hb_leaf *leaves = b->lo->leaves;
-    if (!b->lo->maxtext || leaves[s->leaf].rank != HB_LEAF_RANK || !leaves[s->leaf].held)
-        return;
-    for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
-        if (i != s->leaf && leaves[i].rank == HB_LEAF_RANK && leaves[i].held)
-            hb_emit_read(e, leaves[i].gathered);
-}
-
 /* What a gradient that is put off reads is made again as soon as what that is made from has been
  * read by the rest, so that it may go. */
 static void bring_put_off(struct hb_body *b, const struct hb_step_op *product)
@@ -236,8 +177,6 @@ static void bring_put_off(struct hb_body *b, const struct hb_step_op *product)
 static void inline_product(struct hb_body *b, const struct hb_step_op *s, enum hb_when at,
                            uint32_t g)
 {
-    if (at != HB_WHEN_FIRST)
-        bring_put_off(b, s);
     b->grad[s->in[0]] = g;
     b->inlined = s;
     if (at == HB_WHEN_LATE)
@@ -272,14 +211,12 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         first_weights(b, s);
     uint32_t rows = s->spread > 0 ? hb_spread_gradient(b, s, g) : HB_NONE;
     uint32_t w = hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
-    g = ready_ring(b, s, g);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;
     e.depth = s->cols;
     hb_emit_read(&e, s->spread > 0 ? rows : g);
     hb_emit_read(&e, w);
-    read_experts(b, &e, s);
     uint32_t before = b->grad[s->in[0]];
     /* Both parts are read by the product with the mask (olmoe: two bf16[64,8,640,2048]). */
     bool beside = s->parts_beside && before != HB_NONE;
@@ -288,14 +225,10 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         b->grad[s->in[0]] = HB_NONE;
     else
         hb_emit_read(&e, before);
-    if (!beside && (!apart || b->parts_of != s->in[0]))
-        b->part_count = 0;
-    b->parts_of = s->in[0];
     if (beside)
         b->parts[b->part_count++] = before;
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
-    hold_ring(b, &e, s, out);
     hb_emit(b->lo, &e);
     if (apart) {
         b->grad[s->in[0]] = before;
@@ -324,9 +257,7 @@ static bool waits_whole(const struct hb_body *b)
 
 static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
 {
-    /* The activation is made again for a late gradient of w_down's. */
-    bool late = hb_body_ends_late(b) || waits_whole(b);
-    return (s->grad_in_place & 1u << i) != 0 && !(late && s->op == HB_OP_ELEMENTWISE);
+    return (s->grad_in_place & 1u << i) != 0 && !waits_whole(b);
 }
 
 /* Ends the gradient of a fused activation that reads value v. */
@@ -352,29 +283,9 @@ static void run_late_step(struct hb_body *b)
         reduce_grad(b, s->leaf - b->y->first_leaf);
 }
 
-/* The late step at i comes at `to`, before those that stood there. */
-static void advance_late(struct hb_body *b, uint32_t i, uint32_t to)
+static void run_late(struct hb_body *b)
 {
-    uint32_t step = b->late[i];
-    memmove(b->late + to + 1, b->late + to, (i - to) * sizeof *b->late);
-    b->late[to] = step;
-}
-
-/* Steps with spread products come behind the others; returns the end of those. */
-static uint32_t put_spread_last(struct hb_body *b)
-{
-    uint32_t end = b->late_done;
-    for (uint32_t i = b->late_done; i < b->late_count; i++)
-        if (b->y->steps[b->late[i]].spread == 0)
-            advance_late(b, i, end++);
-    return end;
-}
-
-/* Those that are put off to the layer's end and no further come first. */
-static void run_late(struct hb_body *b, bool all)
-{
-    uint32_t end = all ? b->late_count : put_spread_last(b);
-    while (b->late_done < end)
+    while (b->late_done < b->late_count)
         run_late_step(b);
     for (uint32_t i = 0; i < b->late_count; i++)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
@@ -382,7 +293,7 @@ static void run_late(struct hb_body *b, bool all)
 
 static void run_late_now(struct hb_body *b)
 {
-    run_late(b, true);
+    run_late(b);
     b->late_count = b->late_done = 0;
 }
 
@@ -554,17 +465,6 @@ static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i
     return made_place(b, s, i);
 }
 
-static void make_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
-{
-    int held = s->back_scratch_stays;
-    if (held) {
-        b->held = hb_temp(b->lo, hb_name(b->lo, e->name, ", gathered"), HB_CAT_COMMUNICATION,
-                          s->back_scratch[0]);
-        hb_emit_write(e, b->held);
-    }
-    hb_body_scratch(b, e, s->back_scratch + held, s->back_scratch_count - held);
-}
-
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -595,7 +495,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         hb_emit_write(&e, made[i]);
     }
     if (!s->back_scratch_after)
-        make_scratch(b, &e, s);
+        hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
     hb_spread_hidden(b, s, made);
     bring_put_off(b, inlined);
@@ -628,7 +528,7 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     hb_emit_read(&e, b->grad[s->in[0]]);
     uint32_t out = grad_place(b, s->in[0], false);
     hb_emit_write(&e, out);
-    make_scratch(b, &e, s);
+    hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
     b->grad[s->in[0]] = out;
 }
@@ -666,8 +566,6 @@ static void back_step(struct hb_body *b, const struct hb_step_op *s)
         break;
     case HB_STEP_MIX:
         back_mix(b, s);
-        if (b->lo->batch_whole)
-            run_late_now(b);
         break;
     case HB_STEP_MOVE:
         back_move(b, s, g);
@@ -764,30 +662,17 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         release_fused(b, i);
         run_eager(b, i, done);
     }
-    if (!b->defer)
-        run_late(b, !b->spread_wait);
+    if (!b->defer && !b->spread_wait)
+        run_late(b);
     if (!b->sums_wait)
         hb_body_sums(b);
-    if (b->held != HB_NONE)
-        hb_emit_mark(b->lo, "end of what was gathered", b->held, HB_NONE);
-    b->held = HB_NONE;
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
 }
 
-void hb_body_late_leaf(struct hb_body *b, const char *name)
-{
-    for (uint32_t i = b->late_done; i < b->late_count; i++) {
-        if (!hb_str_ends(b->lo->leaves[b->y->steps[b->late[i]].leaf].name, name))
-            continue;
-        advance_late(b, i, b->late_done);
-        run_late_step(b);
-    }
-}
-
 void hb_body_late(struct hb_body *b)
 {
-    run_late(b, true);
+    run_late(b);
 }
 
 void hb_body_sums(struct hb_body *b)

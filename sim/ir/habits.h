@@ -36,8 +36,6 @@ struct hb_habits {
     bool sums_remade;        /* a residual's gradient is made again by a layer's last fusion */
     bool outputs_in_place;   /* of a pipeline: the loss reads them in the iterations' stack */
     bool muon_sums_squares;  /* over the dimension that is split, and gathers the other */
-    bool exponentials_kept;  /* of naive scores, in their place */
-    bool stage_grads_late;   /* weights' gradients come after a stage's backward products */
     bool weights_last;       /* a dispatch's get their gradient when they are gone */
     bool head_last;          /* a head's gradient that waits comes after the updates */
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
@@ -55,7 +53,6 @@ struct hb_habits {
 struct hb_chip {
     const char *device;
     int64_t memory_mib;      /* beyond which the compiler packs anew; 0: unknown */
-    int64_t ring_tokens;     /* least tokens of a device for rings */
     int64_t head_ring_times; /* the head's, in times of what is usual */
     int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
     /* A sparse core puts the rows of a table's gradient in order, of 4 to 16 KiB each, from so many

@@ -73,7 +73,7 @@ bool hb_head_own_rule(const struct hb_lower *lo)
 static bool keeps_nothing(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    return r->policy == HB_POLICY_FULL || (r->policy == HB_POLICY_NAMES && r->save == 0);
+    return r->policy == HB_POLICY_FULL;
 }
 
 enum { SHORT_RING = 5 };
@@ -94,8 +94,7 @@ static int64_t bytes_of(struct hb_shape s)
  * tensor 8 or context 8). */
 static bool is_split_twice(const struct hb_lower *lo)
 {
-    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
-    return tensor || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    return hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
 }
 
 /* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
@@ -109,7 +108,7 @@ static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = is_split_twice(lo);
     if (lo->fsdp_mode != HB_WEIGHT_RING)
-        return split || hb_offloads(lo) || keeps_nothing(lo);
+        return keeps_nothing(lo);
     return split || (keeps_nothing(lo) && lo->chip->own_loss_waits);
 }
 
@@ -146,7 +145,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);
     if (!lo->maxtext)
-        return ring && lo->local.batch > 1 && !hides_rows(lo);
+        return ring && !hides_rows(lo);
     bool many = lo->local.tokens >= POSTPONE_RING_TOKENS;
     return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo);
 }
@@ -197,7 +196,7 @@ static bool is_ring_late(const struct hb_lower *lo)
     bool v5p = lo->chip->own_loss_at_once;
     if (v5p && s->model.block_count > 1)
         return true;
-    return !v5p && lo->local.tokens <= POSTPONE_RING_TOKENS;
+    return !v5p;
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,
@@ -302,8 +301,7 @@ static bool is_ring_behind(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     return lo->chip->ring_room_early && s->model.tied_embeddings && hb_head_ring(lo) &&
-           lo->local.batch == 1 && s->batch.accumulate == 1 && !s->loss.onehot &&
-           !hb_copies_queued(lo);
+           lo->local.batch == 1 && s->batch.accumulate == 1 && !hb_copies_queued(lo);
 }
 
 bool hb_head_both_wait(const struct hb_lower *lo)
@@ -331,8 +329,6 @@ static int64_t weight_bytes(const struct hb_lower *lo)
             w->argument_bytes = hb_add_sat(w->argument_bytes, lo->p->bufs[w->buf_count].bytes);
     for (; w->leaf_count < lo->leaf_count; w->leaf_count++) {
         const struct hb_leaf *leaf = &lo->leaves[w->leaf_count];
-        if (leaf->end || !leaf->matrix)
-            continue;
         int64_t own = bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32));
         own = hb_add_sat(own, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
         own = hb_add_sat(own, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));

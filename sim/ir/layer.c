@@ -94,7 +94,7 @@ uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *na
 void hb_layer_output_bias(struct hb_lower *lo, struct hb_layer *y, const char *name)
 {
     struct hb_split dim = {lo->spec->model.d_model, 1};
-    hb_layer_vector(lo, y, name, &dim, 1, lo->maxtext ? 0 : -1);
+    hb_layer_vector(lo, y, name, &dim, 1, 0);
 }
 
 uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name)
@@ -284,7 +284,7 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
     /* Of several sequences the gather has the positions outermost, and so its stack, which the
      * backward loop wants by sequence (llama8b,f2t8,none: bf16[4096,32,4,4096] beside
      * bf16[32,4,4096,4096]; with one sequence they are the same). */
-    v.restacked = v.wide && batch > 1;
+    v.restacked = v.wide;
     return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_TENSOR, in, v);
 }
 

@@ -68,7 +68,6 @@ struct hb_step_op {
     /* Of the last input's gradient with the scratch after it: as the product makes it, before it
      * is gathered and cut; rank 0: as it stays. */
     struct hb_shape back_group;
-    bool back_scratch_stays; /* the first one does to the layer's end */
     enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
     int64_t spread;          /* of a ragged product: over so many experts are its operands spread */
     bool sum_parts;          /* a product's results are summed over `axis` */
@@ -78,9 +77,9 @@ struct hb_step_op {
     bool no_grad;            /* indices, masks: nothing flows back */
     bool with_next;          /* made again, the next step's result is made with its own */
     bool experts_there;      /* the experts' gathered weights are there before it */
+    bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
     bool turned_for_ring;    /* made again, its result is copied; and its last input's gradient */
     bool parts_beside;       /* of its input's gradient: both are read by what follows */
-    bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
     bool grad_late;          /* of a product: its weight's gradient waits for the layer's end */
     bool off_early;          /* the other's comes with those of the activation ... */
     bool makes_off;          /* ... which is this */

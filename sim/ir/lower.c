@@ -56,10 +56,9 @@ enum { RING_MIN = 5, RING_MAX = 32, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 
 /* Without constraints what is split in a scan's layers is what their weights are split over: the
  * residual's features, by fsdp. Each product of it is a sum over devices, whole, for the sequences
- * of all of them (8B,f64,b4,onehot with activation_constraints=false and attn=naive:
- * f32[256,8,4096,4096,4], bf16[32,256,4096,64]; on CUDA, fsdp 8, eight layers of 4096 and 12288, 32
- * sequences: bf16[8,32,4096,512] kept and bf16[32,4096,12288] six times, 27.4 GiB where 9.4 are
- * with constraints; microbatches, data beside fsdp and tensor parallelism the same). On TPU a flash
+ * of all of them (on CUDA, fsdp 8, eight layers of 4096 and 12288, 32 sequences:
+ * bf16[8,32,4096,512] kept and bf16[32,4096,12288] six times, 27.4 GiB where 9.4 are with
+ * constraints; microbatches, data beside fsdp and tensor parallelism the same). On TPU a flash
  * kernel asks for a split batch (8B,f64,b2 and 1B), and the rows of ragged experts do everywhere,
  * which are sorted on each device (olmoe, fsdp 8 and fsdp 16 with expert 4, mixtral, fsdp 8, on
  * H100, olmoe, fsdp 8 and with tensor 2 on MI300X: as with constraints). Unrolled layers are not
@@ -67,17 +66,11 @@ enum { RING_MIN = 5, RING_MAX = 32, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 static bool is_batch_whole(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool scan = s->stack.form != HB_FORM_LOOP;
-    bool naive = true, sorted = false;
-    for (int i = 0; i < s->model.block_count; i++) {
-        const struct hb_block *b = &s->model.blocks[i];
-        bool experts = b->moe.experts > 0;
-        naive = naive && b->attention.kernel == HB_KERNEL_NAIVE &&
-                b->attention.kind != HB_ATTN_NONE && !experts;
-        sorted = sorted || (experts && hb_layer_sorts_rows(&b->moe));
-    }
-    bool asked = sorted || (lo->habits->rings && !naive);
-    return !s->sharding.activation_constraints && scan && !asked && hb_ways(lo, HB_AX_FSDP) > 1;
+    bool asked = lo->habits->rings;
+    for (int i = 0; i < s->model.block_count; i++)
+        if (s->model.blocks[i].moe.experts > 0 && hb_layer_sorts_rows(&s->model.blocks[i].moe))
+            asked = true;
+    return !s->sharding.activation_constraints && !asked && hb_ways(lo, HB_AX_FSDP) > 1;
 }
 
 static enum hb_weight_mode find_mode(const struct hb_lower *lo)
@@ -85,18 +78,12 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     int64_t f = hb_fsdp_ways(lo, false);
     if (f == 1)
         return HB_WEIGHT_LOCAL;
-    /* MaxText splits weights over both axes as one, which then goes round (llama3-8b, context 8,
-     * fsdp 4 and context 2, fsdp 16 and context 2; gemma3-12b, v5e, 4 and 4; not 64 and 2). */
-    bool whole = lo->spec->sharding.states_over_sequence;
-    bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_EXPERT) == 1 &&
-                 (hb_ways(lo, HB_AX_SEQUENCE) == 1 || whole);
+    bool alone = hb_ways(lo, HB_AX_DATA) == 1 && hb_ways(lo, HB_AX_EXPERT) == 1;
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
-    bool slice = lo->chip->gathers_padded && tp == 1 && lo->local.tokens <= SLICE_TOKENS;
-    /* Not beside experts (olmoe over 4, einsum, v5p and v6e, scanned and not: no loop). */
+    bool slice = tp == 1 && lo->local.tokens <= SLICE_TOKENS;
     bool side = f == RING_SIDE && !slice && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-                (tp == 1 || tp >= RING_SIDE) && lo->spec->model.blocks[0].moe.experts == 0;
-    bool ring = lo->habits->rings && !lo->batch_whole && (side || f >= RING_MIN) && f <= RING_MAX &&
-                alone && lo->local.tokens >= lo->chip->ring_tokens;
+                (tp == 1 || tp >= RING_SIDE);
+    bool ring = lo->habits->rings && (side || f >= RING_MIN) && f <= RING_MAX && alone;
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
@@ -112,8 +99,6 @@ static enum hb_gather_form find_form(const struct hb_lower *lo)
         return HB_GATHER_PLAIN;
     if (lo->chip->gathers_padded && ways >= PADDED_WAYS)
         return HB_GATHER_PADDED;
-    if (ways < RING_MIN)
-        return HB_GATHER_PLAIN;
     if (lo->chip->gathers_beside)
         return HB_GATHER_BESIDE;
     return ways > RING_MAX ? HB_GATHER_LATE : HB_GATHER_PLAIN;
@@ -178,7 +163,7 @@ struct parts {
  * comes out of a product does not. */
 static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
-    if (lo->tail.known && lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
+    if (lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
         hb_ends_start_table(lo, ends);
     if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_order_zeros(lo) == at)
         hb_ends_start_table(lo, ends);
@@ -197,11 +182,6 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE};
     lo->layers = &parts->stack;
     lo->phase = HB_PHASE_FORWARD;
-    if (hb_pipeline_even(lo)) {
-        hb_ends_cast_table(lo, &ends);
-        hb_weight_hoist_casts(lo);
-        hb_pipeline_zero(lo, &parts->pipeline);
-    }
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
     uint32_t x = hb_ends_embed(lo, &ends);
     if (casts_follow(lo))
@@ -216,14 +196,14 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     x = hb_stack_forward(lo, &parts->stack, x);
     if (parts->piped)
         x = hb_pipeline_forward(lo, &parts->pipeline, x);
-    if (lo->habits->transposed_stacks) /* layers' ops on both sides, not of the same layers */
-        hb_emit_mark(lo, "end of the layers", HB_NONE, HB_NONE);
+    /* layers' ops on both sides, not of the same layers */
+    hb_emit_mark(lo, "end of the layers", HB_NONE, HB_NONE);
     hb_weight_transpose_stacks(lo);
     hb_weight_nan_zeros(lo);
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
     hb_optim_fetch_before_loss(lo);
     uint32_t g = hb_loss_pass(lo, &ends, x);
-    if (lo->tail.known && lo->tail.table > HB_ZEROS_BEFORE_LOSS)
+    if (lo->tail.table > HB_ZEROS_BEFORE_LOSS)
         hb_ends_start_table(lo, &ends);
     lo->phase = HB_PHASE_BACKWARD;
     hb_weight_transpose_stacks(lo);
@@ -281,7 +261,7 @@ static void build_step(struct hb_lower *lo)
         accumulate_trips > 1 && (hb_habits_ordered(lo->spec) || lo->spec->step.cast_upfront);
     if (moves) /* XLA:GPU moves what is the same in each trip out of the loop */
         hb_weight_transpose_stacks(lo);
-    if (!casts_follow(lo) && !hb_pipeline_even(lo))
+    if (!casts_follow(lo))
         hb_weight_hoist_casts(lo);
     hb_optim_fetch_first(lo);
     if (accumulate_trips == 1) {
@@ -321,7 +301,7 @@ bool hb_lower_is_maxtext(const struct hb_spec *s)
 static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
                                                   const struct hb_spec *spec)
 {
-    if (spec->sharding.activation_constraints || !spec->sharding.residual_over_tensor)
+    if (spec->sharding.activation_constraints)
         return spec;
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
     *own = *spec;

@@ -139,7 +139,6 @@ struct hb_lower {
     enum hb_gather_form gather_form;
     enum hb_expert_batch expert_batch;
     bool acts_stay;    /* the MLP's activation waits for a late weight gradient */
-    bool gathers_stay; /* layers of a stage, side by side, have gathered weights of their own */
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
     bool head_last;    /* the head's gradient and update come after the other updates */
     bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */

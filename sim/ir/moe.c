@@ -227,13 +227,6 @@ static void read_in_stacks(struct hb_layer *y, const struct hb_step_op *act)
         y->values[act->out[i]].read_stacked = true;
 }
 
-/* MaxText's weights have a place for dropped tokens as well and serve as the mask, and their
- * gradient lies in their place (deepseek2-16b/dense_cf1.25: one bf16[2,4096,64,481]). */
-static bool is_one_mask(const struct hb_lower *lo)
-{
-    return lo->maxtext;
-}
-
 /* How each compiler makes ragged products. On XLA:TPU one fusion makes the activation and both
  * gradients in the places of gate, up and its own (phimoe,v5p,f64: three bf16[65536,6400] from 255
  * on, no fourth). XLA:ROCm's are calls; one fusion makes the activation
@@ -247,7 +240,7 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
         y->values[act->out[0]].fused = false;
         act->grad_follows = false;
         act->grad_in_place = 3;
-        act->makes_off = !is_one_mask(lo);
+        act->makes_off = true;
     } else {
         act->grad_follows = false;
         act->back_scratch[0] = hb_shape_make(lo->compute, wide);
@@ -258,7 +251,7 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
 /* XLA:TPU's einsum over experts that are all of a device's own. */
 static bool is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return lo->habits->masks_narrow && !is_one_mask(lo) && expert_ways(lo) == 1 &&
+    return lo->habits->masks_narrow && expert_ways(lo) == 1 &&
            y->block->moe.dispatch == HB_DISPATCH_EINSUM;
 }
 
@@ -316,10 +309,8 @@ static int expert_mlp(struct hb_lower *lo, struct hb_layer *y, int in, const int
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, down, v);
     y->steps[y->step_count - 1].grad_inline = inside;
-    for (uint32_t i = first; i < y->step_count; i++) {
-        y->steps[i].parts_beside = is_own_einsum(lo, y);
+    for (uint32_t i = first; i < y->step_count; i++)
         y->steps[i].grad_by_size = is_own_einsum(lo, y) && !goes_round(lo, y);
-    }
     return out;
 }
 
@@ -365,9 +356,6 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s, con
     if (last)
         s->back_group =
             hb_shape_make(lo->compute, (const int64_t[]){r->expert_batch, r->seq, d, -1});
-    /* ROCm reads it last of all (mixtral,v6e8x8,f16e4: bf16[64,4096,4096] from 539 to 680, the
-     * attention's scores at 601). */
-    s->back_scratch_stays = lo->habits->recompute_first && !hides_gathers(lo);
     if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
@@ -398,12 +386,11 @@ static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const struct r
 
 /* For the way back the places of all tokens that it is handed come to a device as a mask
  * (granite-3b -moe, 40 experts over 8, 8 of them a token: pred[16,4096,8,1024] beside masks of
- * bf16[65536,5,1024] and their gradient; where the scan keeps them, as those: bf16). */
+ * bf16[65536,5,1024] and their gradient). */
 static int join_places(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks)
 {
-    bool kept = y->block->remat.policy == HB_POLICY_NONE;
     struct hb_value v =
-        make_value(lo, "places of the choices, gathered", 0, kept ? lo->compute : HB_DT_PRED,
+        make_value(lo, "places of the choices, gathered", 0, HB_DT_PRED,
                    (const int64_t[]){masks[0], masks[1], y->block->moe.top_k, masks[3], -1});
     v.unseen = true;
     int places = mix(lo, y, v, (struct mixing){.op = HB_OP_GATHER, .in = {probs}, .in_count = 1});
@@ -428,7 +415,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
                         const int64_t *masks, int *out_combine)
 {
     bool narrow = lo->habits->masks_narrow;
-    bool one = is_one_mask(lo), own = is_own_einsum(lo, y);
+    bool own = is_own_einsum(lo, y);
     int places = r->joins ? join_places(lo, y, probs, masks) : -1;
     struct hb_value v =
         make_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
@@ -454,7 +441,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs, cons
     y->values[disp].cheap = true;
     y->values[disp].mask = narrow;
     y->values[disp].weighs = narrow && !own;
-    y->values[disp].fused = narrow ? one : y->together < 2;
+    y->values[disp].fused = !narrow && y->together < 2;
     y->steps[y->step_count - 1].no_grad = true;
     return disp;
 }
@@ -481,13 +468,11 @@ static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y,
 static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
                             struct hb_step_op *step, bool narrow)
 {
-    bool one = is_one_mask(lo);
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
     step->turned_for_ring = goes_round(lo, y);
-    step->grad_in_place = one || (narrow && whole) ? 1 : narrow ? 2 : 0;
-    step->first_last =
-        hb_ways(lo, HB_AX_PIPELINE) == 1 && y->together < 2 && is_weights_last(lo, y, whole);
+    step->grad_in_place = narrow && whole ? 1 : narrow ? 2 : 0;
+    step->first_last = is_weights_last(lo, y, whole);
 }
 
 /* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
@@ -571,12 +556,12 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
 {
     int64_t E = r->joins ? r->experts : r->masked, batch = r->joins ? r->expert_batch : r->batch;
     int64_t d = lo->spec->model.d_model;
-    bool one = is_one_mask(lo), apart = r->masked > r->experts;
+    bool apart = r->masked > r->experts;
     /* They are split as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual, H100:
      * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many; v6e, fsdp 32
      * with tensor 2, 4096 tokens: pred[8,2048,64,640]). */
-    int64_t seq = one ? r->seq : lo->local.resid_seq;
-    const int64_t masks[] = {batch, seq, E, r->capacity + one, -1};
+    int64_t seq = lo->local.resid_seq;
+    const int64_t masks[] = {batch, seq, E, r->capacity, -1};
     const int64_t here[] = {batch, E, r->capacity, d, -1};
     const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
     const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
@@ -592,12 +577,11 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     struct mixing m = {
         .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1};
     int x = mix(lo, y, v, m);
-    y->steps[y->step_count - 1].parts_beside = is_own_einsum(lo, y);
     y->steps[y->step_count - 1].turned_for_ring = goes_round(lo, y);
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
-    if (apart && (one || lo->spec->sharding.activation_constraints))
+    if (apart && lo->spec->sharding.activation_constraints)
         gather_globally(lo, &y->steps[made], r);
     if (apart && !r->joins)
         x = exchange(lo, y, x, make_value(lo, "expert inputs, exchanged", 0, lo->compute, there));

@@ -19,11 +19,6 @@ bool hb_muon_takes(const struct hb_lower *lo, const struct hb_leaf *l)
     return l->dim[l->rank - 1].size >= MUON_MIN && l->dim[l->rank - 2].size >= MUON_MIN;
 }
 
-bool hb_muon_alone(const struct hb_lower *lo)
-{
-    return lo->habits->rings && hb_alone(lo) && lo->spec->optimizer.name == HB_OPT_MUON;
-}
-
 /* The dimension that a matrix's product with its transpose sums over: the longer one. */
 static int summed_dim(const struct hb_leaf *l)
 {
@@ -54,7 +49,7 @@ static bool gathers_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     if (is_by_dimension(lo))
         return l->dim[kept_dim(l)].ways > 1;
-    return l->gather_dim >= 0 && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+    return hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
 }
 
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -72,32 +67,6 @@ static void muon_temp(struct hb_lower *lo, const struct hb_leaf *l, struct hb_em
                       const char *what, struct hb_shape shape)
 {
     hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, shape));
-}
-
-/* A whole matrix with more rows than columns is iterated on its transpose: what the last pass reads
- * stands together, six in bf16, beside the weight in that layout and, where it is no stack, the new
- * momentum (opt/opt=muon with 4 layers: six bf16[1024,32000] and two f32[32000,1024] for the
- * embedding, two bf16[1024,32000] at a time for the head; six bf16[4,1024,2816] and
- * f32[4,2816,1024] for w_down). */
-enum { TURNED_MORE = 4 };
-
-static void muon_turned(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
-                        struct hb_shape x)
-{
-    for (int i = 0; i < TURNED_MORE; i++)
-        muon_temp(lo, l, e, ", muon iterate, turned", x);
-    if (l->param_copy != HB_NONE)
-        return;
-    x.dtype = lo->spec->precision.params;
-    muon_temp(lo, l, e, ", turned", x);
-    x.dtype = HB_DT_F32;
-    if (!l->stack[0])
-        muon_temp(lo, l, e, ", new momentum, turned", x);
-}
-
-static bool gathers_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
 }
 
 /* The product of a matrix with its transpose: square, of the dimension that is shorter over all
@@ -118,7 +87,7 @@ static double pass_flops(const struct hb_leaf *l, struct hb_shape x)
 {
     enum { PRODUCTS = 6 };
     int64_t a = l->dim[l->rank - 2].size, b = l->dim[l->rank - 1].size;
-    return PRODUCTS * (double)hb_shape_elements(&x) * (double)(a < b ? a : b);
+    return PRODUCTS * (double)hb_shape_elements(&x) * (double)hb_smaller(a, b);
 }
 
 /* The iterate beside its transpose where the limit allows it, else beside its square. */
@@ -138,10 +107,7 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
     struct hb_shape x = gathered_momentum(lo, l);
     int64_t small;
     struct hb_shape square = square_of(l, x, &small);
-    bool gathers = mode == HB_WEIGHT_GATHER, local = mode == HB_WEIGHT_LOCAL;
-    bool rings = lo->habits->rings, timed = gathers && lo->habits->gathers_timed;
-    if (gathers && rings)
-        return;
+    bool timed = mode == HB_WEIGHT_GATHER && lo->habits->gathers_timed;
     e->kind = HB_OP_MATMUL;
     e->flops = HB_MUON_ALL * pass_flops(l, x);
     if (l->iterate[0] != HB_NONE) {
@@ -151,14 +117,10 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
         return;
     }
     muon_temp(lo, l, e, ", muon iterate", x);
-    if (!gathers)
-        muon_temp(lo, l, e, ", muon next iterate", x);
     if (timed && has_both(x, hb_again_limit(lo->p, lo->hbm_bytes)))
         muon_temp(lo, l, e, ", muon iterate, transposed", x);
-    else if (local || timed)
+    else if (timed)
         muon_temp(lo, l, e, ", muon square", square);
-    if (local && rings && x.dim[x.rank - 2] > x.dim[x.rank - 1])
-        muon_turned(lo, l, e, x);
 }
 
 static uint32_t gather_iterate(struct hb_lower *lo, const struct hb_leaf *l, uint32_t part,
@@ -245,25 +207,6 @@ static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
 {
     gather_stack(lo, l);
     finish_pass(lo, l, gather_square(lo, l));
-}
-
-/* v5e's gathers run beside the products: all leaves go through a pass together, their stacks
- * gathered, then their squares (8B,v5e16x16,f256 of 16 layers: three bf16[16,4096,14336], two
- * bf16[4096,128256] and seven bf16[16,4096,4096]; f64t4). */
-static void iterate_together(struct hb_lower *lo)
-{
-    uint32_t *squares = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *squares);
-    for (int pass = 0; pass < HB_MUON_ALL; pass++) {
-        for (uint32_t i = 0; i < lo->leaf_count; i++)
-            if (gathers_momentum(lo, &lo->leaves[i]))
-                gather_stack(lo, &lo->leaves[i]);
-        for (uint32_t i = 0; i < lo->leaf_count; i++)
-            if (gathers_momentum(lo, &lo->leaves[i]))
-                squares[i] = gather_square(lo, &lo->leaves[i]);
-        for (uint32_t i = 0; i < lo->leaf_count; i++)
-            if (gathers_momentum(lo, &lo->leaves[i]))
-                finish_pass(lo, &lo->leaves[i], squares[i]);
-    }
 }
 
 void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l)
@@ -487,8 +430,6 @@ static uint32_t next_smallest(const struct hb_lower *lo, const bool *chosen)
 
 void hb_muon_gather(struct hb_lower *lo)
 {
-    if (lo->gather_form == HB_GATHER_BESIDE && lo->spec->optimizer.offload != HB_PLACE_PINNED_HOST)
-        iterate_together(lo);
     if (!lo->habits->gathers_timed)
         return;
     int64_t room = room_together(lo);
@@ -537,7 +478,7 @@ static bool is_list(const struct hb_lower *lo)
 static bool is_turned(const struct hb_lower *lo, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
-    if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL)
+    if (!hb_muon_takes(lo, l))
         return false;
     bool rows = l->gather_dim == l->rank - 2 && i != lo->head;
     bool square = l->dim[l->rank - 1].size == l->dim[l->rank - 2].size;
@@ -563,8 +504,6 @@ static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const c
 static void copy_turned(struct hb_lower *lo)
 {
     bool fused = !hb_updates_wait(lo);
-    if (lo->spec->optimizer.offload == HB_PLACE_PINNED_HOST)
-        return; /* rnd/070: what comes from the host lies as it is wanted */
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         if (!is_turned(lo, i))
@@ -607,15 +546,4 @@ void hb_muon_begin(struct hb_lower *lo)
         hb_emit(lo, &e);
         l->grad = HB_NONE;
     }
-}
-
-/* Layers side by side on one device: the new momenta come in the layout of their gradients and are
- * turned at the end of the step (opt/layers=loop,opt=muon: 32 f32[1024,2816] to it). */
-void hb_muon_keep(struct hb_lower *lo, struct hb_leaf *l)
-{
-    if (!hb_muon_takes(lo, l) || !hb_muon_alone(lo) || l->stack[0] || l->end)
-        return;
-    l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"), HB_CAT_OPTIMIZER,
-                               hb_leaf_shape(lo, l, HB_DT_F32));
-    hb_emit_mark(lo, "new momentum", HB_NONE, l->momentum_copy);
 }

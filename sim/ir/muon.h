@@ -5,9 +5,8 @@
 
 #include "sim/ir/lowering.h"
 
-/* Whether it iterates on this leaf; whether it does so on a single device. */
+/* Whether it iterates on this leaf. */
 bool hb_muon_takes(const struct hb_lower *lo, const struct hb_leaf *l);
-bool hb_muon_alone(const struct hb_lower *lo);
 /* Copies of weights and momenta in another layout at the start, where a list schedule makes them.
  */
 void hb_muon_copy_first(struct hb_lower *lo);
@@ -21,6 +20,5 @@ enum { HB_MUON_ALL = 5 };
 void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l);
 /* The iterations of any other leaf, as a part of its update e; what of the momentum then stays. */
 void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e);
-void hb_muon_keep(struct hb_lower *lo, struct hb_leaf *l);
 
 #endif

@@ -41,46 +41,13 @@ static uint32_t *part_list(struct hb_lower *lo, const struct hb_group *g)
     return hb_arena_alloc(lo->arena, g->layer.end_leaf - g->layer.first_leaf, sizeof(uint32_t));
 }
 
-/* One outer trip is no loop: its layers run over the whole stacks, forwards, again and backwards
- * (tiny/layers=nested with outer=1 on TPU, CUDA and ROCm: three loops of eight layers, no stack of
- * outer inputs, no slices; scan: two). Inner loops of one trip are none either, and what two
- * checkpoints around one layer make again is made once (outer=8 of 8 layers: two loops, as scan).
- */
-static bool is_one_block(const struct hb_group *g)
-{
-    return g->trips == 1;
-}
-
 bool hb_nested_is(const struct hb_lower *lo, const struct hb_group *g)
 {
     return g->inner > 1 && lo->spec->remat.outer;
 }
 
-/* A residual for a loop to carry, while x is still to be read. */
-static uint32_t carry_copy(struct hb_lower *lo, uint32_t x, const char *name)
-{
-    uint32_t carry = hb_temp(lo, name, HB_CAT_WORKING, hb_buf_shape(lo, x));
-    hb_emit_simple(lo, HB_OP_COPY, "residual for a loop to carry", x, carry);
-    return carry;
-}
-
-static uint32_t block_loop(struct hb_lower *lo, struct hb_group *g, const char *suffix, bool keep)
-{
-    hb_stack_hoist_mask(lo, g);
-    uint32_t carry = carry_copy(lo, g->outer_stack, hb_name(lo, g->layer.name, ".residual"));
-    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, suffix), g->inner);
-    uint32_t out = hb_body_forward(&g->body, carry, carry, keep);
-    hb_program_close_loop(lo->p, loop);
-    g->body.mask = g->body.fill = HB_NONE;
-    return out;
-}
-
 uint32_t hb_nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
-    if (is_one_block(g)) {
-        g->outer_stack = x;
-        return block_loop(lo, g, "", false);
-    }
     struct hb_shape s = hb_buf_shape(lo, x);
     struct hb_shape stack = {.rank = s.rank + 1, .dtype = s.dtype, .dim = {g->trips}};
     for (int i = 0; i < s.rank; i++)
@@ -180,22 +147,8 @@ uint32_t hb_nested_inner_backward(struct hb_lower *lo, struct hb_group *g, uint3
     return out;
 }
 
-static uint32_t block_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
-{
-    const int64_t lead[3] = {g->inner, 0, 0};
-    hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
-    hb_body_stacks(&g->body, lead, "stack of saved values");
-    block_loop(lo, g, ", again", true);
-    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->inner);
-    uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
-    hb_program_close_loop(lo->p, loop);
-    return out;
-}
-
 uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
-    if (is_one_block(g))
-        return block_backward(lo, g, grad);
     uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
     uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
     uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);

@@ -47,45 +47,16 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
         fetch_state(lo, l, k, in_a_row);
 }
 
-/* On one device the embedding's moments come after the layers, beside the scatter of its gradient
- * (tinyS/opt_host: at 541 of 709, the others at 194 to 261). */
-static bool is_table_late(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    return hb_alone(lo) && s->optimizer.offload == HB_PLACE_PINNED_HOST;
-}
-
-/* Which states come from the host before the layers' backward pass (8B/opt_host: all, and they
- * stay to the update; argument -7660, temp +7572 MiB). */
-static bool is_fetched(const struct hb_lower *lo, uint32_t i)
-{
-    return !(i == lo->embed && is_table_late(lo));
-}
-
-/* Gives each of the weight's leaves, of one run of layers each, the bytes of all. */
-static void weigh_weight(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    int64_t bytes = hb_leaf_all_bytes(lo, l);
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (hb_leaf_is_same(&lo->leaves[i], l))
-            lo->leaves[i].all_bytes = bytes;
-}
-
-/* Runs of a block's layers under several policies count as one: the planner's parts of a step do
- * not depend on how the layers are shared out. */
+/* Each of a weight's leaves, of one run of layers each, has the bytes of all: runs of a block's
+ * layers under several policies count as one, so that the planner's parts of a step do not depend
+ * on how the layers are shared out. */
 void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     bool hosted = o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
                   o->params_offload == HB_PLACE_PINNED_HOST;
-    for (uint32_t i = 0; hosted && i < whole->leaf_count; i++)
-        weigh_weight(whole, &whole->leaves[i]);
-    for (uint32_t i = 0; hosted && i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[i];
-        for (uint32_t k = 0; k < whole->leaf_count; k++)
-            if (hb_leaf_is_same(&whole->leaves[k], l))
-                l->all_bytes = whole->leaves[k].all_bytes;
-    }
+    for (uint32_t i = 0; hosted && i < lo->leaf_count; i++)
+        lo->leaves[i].all_bytes = hb_leaf_all_bytes(whole, &lo->leaves[i]);
 }
 
 /* Ops of one weight's leaves, of another's next: each run of layers takes its turn once between. */
@@ -226,8 +197,7 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
 static void fetch_leaves(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (is_fetched(lo, i))
-            fetch_leaf(lo, &lo->leaves[i], false);
+        fetch_leaf(lo, &lo->leaves[i], false);
 }
 
 void hb_optim_fetch(struct hb_lower *lo)
@@ -276,8 +246,7 @@ static uint32_t whole_gradient(const struct hb_leaf *l)
  * head's reduction stands before the layers'). */
 static void clip_gradients(struct hb_lower *lo)
 {
-    if (lo->habits->nan_zero_per_shape && lo->spec->step.nan_to_num)
-        select_gradients(lo);
+    select_gradients(lo);
     struct hb_emit e = {.name = "global norm of the gradients", .kind = HB_OP_REDUCE};
     hb_emit_read(&e, whole_gradient(&lo->leaves[lo->head]));
     for (uint32_t i = lo->leaf_count; i-- > 0;) {
@@ -289,23 +258,6 @@ static void clip_gradients(struct hb_lower *lo)
             hb_emit_read(&e, whole_gradient(&lo->leaves[i]));
     }
     hb_emit(lo, &e);
-}
-
-static void turn_momenta(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (!lo->leaves[i].end && lo->leaves[i].momentum_copy != HB_NONE)
-            hb_emit_mark(lo, "turn the new momentum", lo->leaves[i].momentum_copy, HB_NONE);
-}
-
-/* On one device the embedding's gradient is there last and its update comes after the layers'
- * (opt/opt=muon: at 683 of 762, the layers' from 438 to 672). */
-static void update_ends(struct hb_lower *lo)
-{
-    for (uint32_t i = lo->leaf_count; i-- > 0;)
-        if (lo->leaves[i].end)
-            update_leaf(lo, &lo->leaves[i]);
-    turn_momenta(lo);
 }
 
 /* As the leaves lie; vectors last where they stay among what muon gathers (8B,f64,muon: two
@@ -335,12 +287,9 @@ void hb_optim_update(struct hb_lower *lo)
     uint32_t *order = update_order(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[order[i]];
-        if ((!lo->head_last || order[i] != lo->head) && !(hb_muon_alone(lo) && l->end))
+        if (!lo->head_last || order[i] != lo->head)
             update_leaf(lo, l);
-        hb_muon_keep(lo, l);
     }
-    if (hb_muon_alone(lo))
-        update_ends(lo);
 }
 
 void hb_optim_update_head(struct hb_lower *lo)

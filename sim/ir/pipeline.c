@@ -77,7 +77,6 @@ static int64_t grad_count(const struct hb_lower *lo, int64_t count)
 
 /* --- forward --- */
 
-/* keep: into the body's stacks. */
 static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x, bool keep)
 {
     uint32_t loop = HB_NONE;
@@ -104,8 +103,7 @@ static void stage_stacks(struct hb_pipeline *pl, int64_t iterations)
         struct hb_group *g = &pl->groups[i];
         int64_t layers = g->looped ? g->trips : 0;
         const int64_t lead[3] = {iterations ? iterations : layers, iterations ? layers : 0, 0};
-        bool own = iterations == 0 && g->body.own_stacks;
-        hb_body_stacks(&g->body, lead, own ? NULL : "stacks of saved values");
+        hb_body_stacks(&g->body, lead, iterations ? "stacks of saved values" : NULL);
     }
 }
 
@@ -186,23 +184,6 @@ static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *
     uint32_t out = hb_temp(lo, "outputs of the pipeline, exchanged", HB_CAT_WORKING,
                            stacked_state(lo, pl, hb_mul_sat(hb_add_sat(held, more), ways)));
     hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange outputs", outputs, out);
-    return out;
-}
-
-/* XLA:GPU, the loss split over the stages: each device takes its part of the outputs where they
- * lie, again for the last norm's gradient (pr85/pp8/good: bf16[15,4,4096,4096] from 7 to 377 of
- * 1103, the loss from 333 on); of a batch that is split, too, after an exchange (ep2pp4/good:
- * bf16[7,4,4096,4096] padded to 8 and bf16[2,4,4,4096,4096] from 633 to 692, the loss from 649). */
-static uint32_t stage_outputs(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t outputs)
-{
-    if (lo->local.input_ways == 1)
-        return hb_temp_in_place(lo, "outputs of the pipeline, in their stack", HB_CAT_WORKING,
-                                outputs);
-    struct hb_shape s = stacked_state(lo, pl, hb_round_up(pl->iterations, lo->local.input_ways));
-    uint32_t padded = hb_temp(lo, "outputs of the pipeline, padded", HB_CAT_WORKING, s);
-    uint32_t out = hb_temp(lo, "outputs of the pipeline, exchanged", HB_CAT_WORKING, s);
-    hb_emit_simple(lo, HB_OP_COPY, "pad outputs", outputs, padded);
-    hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_EXPERT, "exchange outputs", padded, out);
     return out;
 }
 
@@ -311,8 +292,6 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     end_copies(lo, copies);
     if (!lo->habits->outputs_in_place)
         return take_outputs(lo, pl, outputs, x);
-    if (lo->spec->sharding.ends_over_pipeline)
-        return stage_outputs(lo, pl, outputs);
     zero_input_grads(lo, pl);
     if (lo->local.input_ways > 1 && p->outputs == HB_OUT_STACKED)
         return exchange_outputs(lo, pl, outputs, x);
@@ -380,15 +359,14 @@ static void take_iteration(struct hb_lower *lo, struct hb_group *g)
     }
 }
 
-/* The weights of each layer are sliced with those of the next that runs. */
-static void link_layers(struct hb_pipeline *pl, bool backward)
+/* The weights of each layer are sliced with those of the next that runs backwards. */
+static void link_layers(struct hb_pipeline *pl)
 {
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_body *b = &pl->groups[i].body;
-        struct hb_body *ahead = i + 1 < pl->count ? &pl->groups[i + 1].body : NULL;
         b->behind = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
         if (b->own_weights)
-            b->sliced_with = backward ? b->behind : ahead;
+            b->sliced_with = b->behind;
     }
 }
 
@@ -399,24 +377,9 @@ static void take_on(struct hb_body *b, const struct hb_body *last)
     memcpy(b->remade_from, last->remade_from, sizeof b->remade_from);
 }
 
-/* Weight gradients of a stage that wait: one fusion adds those of all layers to a leaf's
- * accumulators, leaf by leaf in the order of the loop's tuple, which is that of the program's names
- * (rocm-pr85/pp8/good: both layers' wd at 881, wg 890, wk 897, wo 903, wq 908, the router 914, wu
- * 920, wv 927; so good+layerin and ep2pp4/good). */
-static void late_gradients(struct hb_pipeline *pl)
-{
-    static const char *const tuple[] = {"_down", "_gate",   ".wk", ".wo",
-                                        ".wq",   ".router", "_up", ".wv"};
-    for (size_t t = 0; t < sizeof tuple / sizeof *tuple; t++)
-        for (uint32_t i = pl->count; i-- > 0;)
-            hb_body_late_leaf(&pl->groups[i].body, tuple[t]);
-    for (uint32_t i = pl->count; i-- > 0;)
-        hb_body_late(&pl->groups[i].body);
-}
-
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
-    link_layers(pl, true);
+    link_layers(pl);
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
@@ -437,7 +400,8 @@ static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint
         }
         grad = out;
     }
-    late_gradients(pl);
+    for (uint32_t i = pl->count; i-- > 0;)
+        hb_body_late(&pl->groups[i].body);
     return grad;
 }
 
@@ -466,10 +430,9 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     int64_t ways = lo->local.input_ways;
     int64_t microbatches = lo->spec->pipeline.microbatches;
     bool always = lo->habits->output_grads_gathered;
-    bool stacked = lo->spec->pipeline.outputs == HB_OUT_STACKED;
     if (always && lo->spec->pipeline.constraints == HB_CONS_ALL)
         return gout;
-    if (ways == 1 || !(always || (stacked && ways > microbatches)))
+    if (ways == 1 || !(always || ways > microbatches))
         return gout;
     int64_t count = output_count(lo, pl);
     if (grad_count(lo, count) != count)
@@ -493,34 +456,11 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     return ordered;
 }
 
-/* The fill value of the query blocks' mask, for all layers of an iteration that run again side by
- * side (pr85/ep2pp4/good,blocked on CUDA, good,noclip on ROCm: f32[1,4,8,4,512,4096] beside the
- * scores of the last); HB_NONE: none. */
-static uint32_t make_fill(struct hb_lower *lo, const struct hb_pipeline *pl)
+/* ROCm reads a saved input of a layer where it lies, in the stack of all iterations
+ * (pr85/pp8/good+layerin: no bf16[1,4,4096,4096] of them). */
+static uint32_t input_stack(const struct hb_pipeline *pl, uint32_t i)
 {
-    const struct hb_group *g = &pl->groups[0];
-    const struct hb_step_op *s = hb_layer_blocks(&g->layer);
-    bool causal = g->layer.block->attention.mask == HB_MASK_CAUSAL;
-    if (!s || !g->body.own_stacks || !causal)
-        return HB_NONE;
-    uint32_t fill =
-        hb_temp(lo, "fill value of the query blocks' mask", HB_CAT_WORKING, s->back_scratch[0]);
-    hb_emit_mark(lo, "fill value", HB_NONE, fill);
-    return fill;
-}
-
-/* ROCm reads a saved input where it lies, in the stack of all iterations (pr85/pp8/good,
- * good+layerin: no bf16[1,4,4096,4096] of them); it copies the iteration's where a
- * rematerialisation of the layer's own begins with it, and keeps the one that it selects again
- * (good,layer_remat: bf16[1,1,4,4096,4096] from 398 to 946; iter_save=: from 410 to 873). */
-static uint32_t input_stack(const struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t i)
-{
-    const struct hb_pipe *p = &lo->spec->pipeline;
-    bool again = p->remat_layer && !hb_pipeline_saves_inputs(lo);
-    bool own = again || !(p->iteration_save & 1u << HB_TN_ITER_IN);
-    if (!pl->groups[i].body.sums_wide || (own && i == 0))
-        return HB_NONE;
-    return i > 0 ? pl->layer_stack : pl->iter_stack;
+    return pl->groups[i].body.sums_wide && i > 0 ? pl->layer_stack : HB_NONE;
 }
 
 /* What layer i of an iteration that runs again begins with; `x` is what the one before made. */
@@ -529,7 +469,7 @@ static uint32_t input_again(struct hb_lower *lo, const struct hb_pipeline *pl, u
 {
     if (i > 0 && pl->layer_stack == HB_NONE)
         return x;
-    uint32_t there = input_stack(lo, pl, i);
+    uint32_t there = input_stack(pl, i);
     if (there != HB_NONE)
         return there;
     x = state_temp(lo, pl, i > 0 ? "input of the layer, again" : "input of the iteration, again");
@@ -563,26 +503,18 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
     bool first = pl->groups[0].looped && lo->habits->recompute_first;
     uint32_t whole = first ? take_output_grad(lo, pl, gout) : HB_NONE;
     stage_stacks(pl, 0);
-    for (uint32_t i = 0; i < pl->count && hb_pipeline_wide(lo, pl); i++) {
-        struct hb_body *b = &pl->groups[i].body;
-        uint32_t saved = i > 0 ? pl->layer_stack : pl->iter_stack;
-        if (saved != HB_NONE)
-            b->stack[b->y->input] = saved;
-    }
-    uint32_t fill = make_fill(lo, pl);
-    link_layers(pl, false);
+    link_layers(pl);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         if (i + 1 == pl->count && g->body.own_stacks)
             whole = gather_outputs(lo, pl, gout);
-        uint32_t stack = input_stack(lo, pl, i), *kept = &g->body.stack[g->body.y->input];
+        uint32_t stack = input_stack(pl, i), *kept = &g->body.stack[g->body.y->input];
         if (stack != HB_NONE)
             *kept = HB_NONE;
         x = group_forward(lo, g, input_again(lo, pl, i, x), true);
         if (stack != HB_NONE)
             *kept = stack;
     }
-    hb_emit_mark(lo, "end of the fill value", fill, HB_NONE);
     return whole != HB_NONE ? whole : gather_outputs(lo, pl, gout);
 }
 

@@ -21,19 +21,8 @@ struct hb_pipeline {
 };
 
 bool hb_pipeline_wanted(const struct hb_lower *lo);
-/* MaxText's of one repeat, as many microbatches as stages, and layers side by side: the table's
- * cast, the layers' casts and the accumulators come before the lookup (llama3-8b/pp8_lps4:
- * bf16[128256,4096] from 228 to 421, f32[1,4096,14336] from 410 on; pp4_lps8 and pp2_lps16 have
- * them before the loop, too; not with 16 microbatches, scanned, or with several repeats). */
-bool hb_pipeline_even(const struct hb_lower *lo);
 /* Whether iterations save the inputs of their layers. */
 bool hb_pipeline_saves_inputs(const struct hb_lower *lo);
-/* More layers side by side than two, of MaxText's over fsdp: all weights are gathered as the
- * iteration is made again and stay to each layer's backward pass; of what is made again the
- * kernel's results, the sums after attention and one tensor of the hidden width wait, a layer's own
- * input is read in its stack (llama3-8b/pp4_lps8 at the last layer's backward pass: 23 of 24
- * bf16[1,4096,14336], of the other seven layers seven bf16[4,4096,14336]). */
-bool hb_pipeline_wide(const struct hb_lower *lo, const struct hb_pipeline *pl);
 /* Accumulators of the stage's gradients, where they are not there. */
 void hb_pipeline_zero(struct hb_lower *lo, const struct hb_pipeline *pl);
 void hb_pipeline_leaves(struct hb_lower *lo, struct hb_pipeline *pl);

@@ -15,13 +15,6 @@ static bool is_scanned(const struct hb_lower *lo)
     return lo->spec->stack.form != HB_FORM_LOOP;
 }
 
-bool hb_pipeline_even(const struct hb_lower *lo)
-{
-    const struct hb_pipe *p = &lo->spec->pipeline;
-    return lo->maxtext && hb_pipeline_wanted(lo) && !is_scanned(lo) && p->repeats == 1 &&
-           p->microbatches == hb_ways(lo, HB_AX_PIPELINE);
-}
-
 static struct hb_group *add_group(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     pl->groups = hb_grow(lo->arena, pl->groups, pl->count, &pl->cap, sizeof *pl->groups);
@@ -102,8 +95,7 @@ bool hb_pipeline_saves_inputs(const struct hb_lower *lo)
 static bool is_apart(const struct hb_lower *lo, const struct hb_group *g)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
-    return lo->habits->recompute_first && p->remat_iteration && !g->looped &&
-           (p->remat_layer || hb_pipeline_saves_inputs(lo));
+    return p->remat_iteration && !g->looped && (p->remat_layer || hb_pipeline_saves_inputs(lo));
 }
 
 /* Then gate, up and activation of the first come just before its backward pass, the last of all
@@ -123,26 +115,6 @@ static void make_late(struct hb_layer *y)
     }
 }
 
-bool hb_pipeline_wide(const struct hb_lower *lo, const struct hb_pipeline *pl)
-{
-    return lo->maxtext && pl->count > 2 && !pl->groups[0].looped &&
-           lo->fsdp_mode == HB_WEIGHT_GATHER && lo->spec->pipeline.remat_iteration;
-}
-
-static void thin_out(const struct hb_layer *y, struct hb_saved *saved)
-{
-    for (uint32_t i = 0; i < y->step_count; i++) {
-        const struct hb_step_op *s = &y->steps[i];
-        int v = s->out[0];
-        bool turned = s->op == HB_OP_COPY;
-        bool up = (y->values[v].tags & 1u << HB_TN_MLP_UP) != 0;
-        if (saved->keep[v] != HB_KEEP_DEVICE || !(turned || up))
-            continue;
-        saved->keep[v] = HB_KEEP_NO;
-        saved->remake[v] = true;
-    }
-}
-
 /* Two layers side by side: the weight gradients of both come after the first one's backward pass,
  * and are made from the activations (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of each layer; not
  * with four, eight or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
@@ -155,10 +127,9 @@ static bool defers_two(const struct hb_pipeline *pl)
  * first layer's attention, 827 of 1102: inputs, activation and output gradients of both layers'
  * experts, 2 x (2 x 320 + 3 x 160) MiB, to 877 and on) or four (ep2pp4/good: norms, attention
  * results and experts of all four to 1834 of 2162 and on). */
-static bool defers(const struct hb_lower *lo, const struct hb_pipeline *pl)
+static bool defers(const struct hb_pipeline *pl)
 {
-    bool stage = lo->habits->stage_grads_late && lo->spec->pipeline.remat_iteration;
-    return (stage && !pl->groups[0].looped) || defers_two(pl);
+    return !pl->groups[0].looped;
 }
 
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
@@ -173,12 +144,6 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
-        /* XLA:TPU: where each layer's input is there, each is made again just before its own
-         * backward pass (llama3-8b/pp8_lps2, pp8_lps4); beside fsdp, whose gathers serve both
-         * passes, the layers of a stage together (pp4_lps2, pp4_lps8). */
-        bool inputs = hb_pipeline_saves_inputs(lo) && hb_fsdp_ways(lo, false) == 1;
-        if (p->remat_iteration && inputs)
-            remat = (struct hb_remat){.policy = HB_POLICY_FULL};
         if (is_apart(lo, g))
             remat = no_remat();
         g->layer.together = g->looped ? 0 : pl->count;
@@ -191,25 +156,14 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
         bool pruned = !g->looped && p->remat_iteration;
         hb_saved_find(lo, &g->layer, &remat, true, pruned, &g->saved);
-        bool wide = hb_pipeline_wide(lo, pl);
-        lo->gathers_stay = wide;
-        if (wide)
-            thin_out(&g->layer, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         /* What a rematerialised iteration keeps for itself is read where it lies. */
         g->body.own_stacks = p->remat_iteration && !g->looped && lo->habits->recompute_first;
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
-        g->body.own_weights = g->body.own_stacks || lo->gathers_stay;
-        /* Made again, nobody reads the output of a layer where the next one's input is saved, nor
-         * of the last (rocm-pr85/pp8/good+layerin: attention alone of both layers, their experts
-         * from 602 and 742 of 1103 on in the backward pass; what slices attention's weights out of
-         * the stacks serves both passes all the same, from 416 to 728 and 850). */
-        g->body.ends_kept =
-            g->body.own_stacks && (hb_pipeline_saves_inputs(lo) || i + 1 == pl->count);
-        g->body.defer = defers(lo, pl);
+        g->body.own_weights = g->body.own_stacks;
+        g->body.defer = defers(pl);
         g->body.spread_wait = !g->looped;
-        g->body.first = i == 0;
         g->body.sums_wide = lo->habits->sums_remade && g->body.own_stacks;
     }
 }

@@ -37,17 +37,15 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
     }
 }
 
-/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all layers'
- * experts before the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4
- * and 8 layers from before the first one to their product; not on v5e, not over 4 or 8, not those
- * that a ragged product reads). */
+/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all layers before
+ * the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4 and 8 layers
+ * from before the first one to their product; not on v5e, not over 4 or 8). */
 void hb_side_gather(struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && hb_weight_gathers_apart(lo); i++) {
         const struct hb_layer *y = &plan->groups[i].layer;
         for (uint32_t k = y->first_leaf; k < y->end_leaf && !plan->groups[i].looped; k++)
-            if (lo->leaves[k].rank == HB_LEAF_RANK && !lo->leaves[k].row_major)
-                hb_weight_use(lo, k);
+            hb_weight_use(lo, k);
     }
 }
 
@@ -66,8 +64,6 @@ void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
     if (!plan->groups[i].body.defer)
         run_late(plan, plan->late - 1);
     int64_t above = (int64_t)i + SUM_LAG;
-    if (above < plan->count && plan->groups[above].body.spread_wait)
-        hb_body_late(&plan->groups[above].body);
     if (above < plan->count)
         hb_body_sums(&plan->groups[above].body);
 }

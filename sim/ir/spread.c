@@ -204,8 +204,6 @@ static void spread_ends(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     const struct hb_step_op *product;
     for (int at = 0; (product = next_hidden(b, s, &at)) != NULL;)
         join_value(b, &e, product);
-    if (makes_both(b))
-        end_fusion(b, &e);
     join_gradient(b, &e, s, s->out[0], g);
     end_fusion(b, &e);
 }

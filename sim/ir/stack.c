@@ -80,8 +80,7 @@ static void merged_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const
 
 static bool is_merged(const struct hb_lower *lo, const struct hb_block *b)
 {
-    int64_t trips = hb_block_steps(b);
-    return trips > 1 && lo->spec->stack.unroll >= trips;
+    return lo->spec->stack.unroll >= hb_block_steps(b);
 }
 
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
@@ -259,9 +258,7 @@ static uint32_t keep_in_place(struct hb_lower *lo, struct hb_group *g, uint32_t 
 static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     if (!g->looped) {
-        uint32_t out = hb_body_forward(&g->body, keep_in_place(lo, g, x), HB_NONE, true);
-        hb_ahead_hold(lo, g);
-        return out;
+        return hb_body_forward(&g->body, keep_in_place(lo, g, x), HB_NONE, true);
     }
     if (hb_nested_is(lo, g))
         return hb_nested_forward(lo, g, x);
@@ -475,14 +472,10 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
 
 static uint32_t group_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
-    if (g->merged)
-        hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     if (!g->looped) {
         if (g->room != HB_NONE)
             hb_emit_mark(lo, "rings take their room", g->room, HB_NONE);
-        grad = hb_body_backward(&g->body, grad);
-        hb_ahead_end(lo, g);
-        return grad;
+        return hb_body_backward(&g->body, grad);
     }
     if (g->outer_stack != HB_NONE)
         return hb_nested_backward(lo, g, grad);
@@ -497,9 +490,7 @@ static void zero_runs(struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
     bool all = lo->habits->zeros_hoisted && lo->spec->share < HB_SHARE_TIGHT;
     for (uint32_t i = plan->count; i-- > 0 && all;)
-        if (plan->groups[i].looped)
-            hb_weight_zero_grads(lo, plan->groups[i].layer.first_leaf,
-                                 plan->groups[i].layer.end_leaf);
+        hb_weight_zero_grads(lo, plan->groups[i].layer.first_leaf, plan->groups[i].layer.end_leaf);
 }
 
 uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad)

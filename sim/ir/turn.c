@@ -82,21 +82,6 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
     return find_stack(g, tag, HB_KEEP_DEVICE);
 }
 
-/* Between gathers an attention output or a part of MaxText's MLP that goes to the host has the
- * features next to the lanes, the residual after it, and the stack of layer inputs with it; the
- * last trip, taken out of the loop as well, wants it the other way round and copies the whole of it
- * beside what it fetched and two of its MLP's tensors (llama3-70b/remat_minimal_offloaded,
- * out_proj=offload and mlpwi_0=offload: a second bf16[80,2,8192,8192]; neither qkv_proj_offloaded
- * nor, between rings, llama3-8b/out_proj=offload; nor with one sequence, llama2-70b with 4096
- * tokens: bf16[80,1,4096,8192] lies that way from the start). */
-static bool is_turned_between(const struct hb_lower *lo, const struct hb_group *g)
-{
-    static const uint32_t wide =
-        1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
-    return lo->maxtext && lo->fsdp_mode == HB_WEIGHT_GATHER &&
-           lo->local.tokens >= lo->spec->model.d_model && (g->layer.block->remat.offload & wide);
-}
-
 /* v5e: see hb_turn_early and turn_sent. */
 static bool is_v5e_order(const struct hb_lower *lo)
 {
@@ -120,11 +105,10 @@ static bool lone_turns(const struct hb_lower *lo)
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    bool between = is_turned_between(lo, g);
     bool many = many_turn(lo, g), takes = takes_trip_out(lo, g);
-    out[0] = takes && !between ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
+    out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
     bool lone = lone_turns(lo) && out[0] == HB_NONE;
-    bool inputs = between || (takes && (many || lone));
+    bool inputs = takes && (many || lone);
     out[1] = inputs ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
     out[2] = takes && many ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
 }
@@ -158,11 +142,6 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
         if (is_beside(g, beside, stacks))
             hb_emit_read(&e, g->body.stack[beside]);
     hb_emit_write(&e, turned);
-    for (uint32_t v = 0; is_turned_between(lo, g) && v < g->layer.value_count; v++)
-        if (g->layer.values[v].tags & (1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP))
-            hb_emit_write(&e,
-                          hb_temp(lo, hb_name(lo, g->layer.values[v].name, " of the last layer"),
-                                  HB_CAT_WORKING, g->layer.values[v].shape));
     hb_emit(lo, &e);
     for (; beside < g->layer.value_count; beside++) /* of units of many layers */
         if (is_beside(g, beside, stacks))
@@ -173,7 +152,7 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
 {
     uint32_t stacks[HB_TURNED];
     find_turned(lo, g, stacks);
-    for (int i = 0; i < HB_TURNED && !is_turned_between(lo, g); i++)
+    for (int i = 0; i < HB_TURNED; i++)
         if (stacks[i] != HB_NONE && g->turned[i] == HB_NONE) {
             g->turned[i] = turned_copy(lo, g, stacks[i]);
             hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stacks[i], g->turned[i]);

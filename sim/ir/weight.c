@@ -290,12 +290,6 @@ static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_
     return slice;
 }
 
-bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf)
-{
-    const struct hb_leaf *l = &lo->leaves[leaf];
-    return hb_weight_mode(lo, l) == HB_WEIGHT_RING && !is_gathered(lo, l);
-}
-
 /* Of a unit of several layers, which are all made again before the first runs backwards, only the
  * last one's gathered weights serve both passes; the others' are gathered twice (gemma3-12b, v5p-32
  * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16

@@ -23,8 +23,6 @@ bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l);
 /* The buffer that a product with the leaf reads; may add a cast or a gather. The result is kept in
  * leaf.gathered until hb_weight_forget. */
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf);
-/* Whether its product now sends shards round, with no whole weight on the device. */
-bool hb_weight_in_ring(const struct hb_lower *lo, uint32_t leaf);
 /* The communication of a ring that sums a weight's gradient; nothing for other modes. */
 void hb_weight_send_grad(struct hb_lower *lo, uint32_t leaf);
 void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end);

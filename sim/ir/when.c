@@ -10,15 +10,11 @@
 
 enum { EARLY_TOKENS = 4096 };
 
-/* Where XLA:GPU keeps gate and up, their gradients wait for their weights' until the layer's end
- * (on CUDA attn/blocked,remat=none: two bf16[8,2048,2816] in the attention's backward pass, none of
- * them with remat=full; on ROCm bwd/remat=dots_nb, none of them with names:q,k,v), but not where
- * the norm's result is gathered for them (rocm-rnd/032 with sp_residual: again at 722 and 732). */
+/* Where XLA:ROCm keeps gate and up, their gradients wait for their weights' until the layer's end
+ * (bwd/remat=dots_nb; none of them with names:q,k,v). */
 static bool keeps_hidden(const struct hb_body *b)
 {
-    bool some = b->lo->habits->gathers_timed && b->y->block->remat.policy != HB_POLICY_NONE;
-    if (!b->lo->habits->recompute_first || b->own_stacks || some ||
-        b->lo->local.resid_seq < b->lo->local.seq)
+    if (!b->lo->habits->recompute_first || b->own_stacks || b->lo->habits->gathers_timed)
         return false;
     uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
     for (uint32_t i = 0; i < b->y->value_count; i++)

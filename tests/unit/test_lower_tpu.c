@@ -123,36 +123,6 @@ static void nobody_splits_the_residual_unasked(void **state)
     assert_int_equal(find(&whole, gathered), HB_NONE);
 }
 
-/* 8B,f64,b4,onehot naive without constraints (f32[256,8,4096,4096,4]), 8B,f64,b2 with flash. */
-static void naive_layers_keep_the_batch_whole(void **state)
-{
-    (void)state;
-    const char *none = "sharding.activation_constraints=false", *naive = ATTENTION "kernel=naive";
-    const char *mesh = "mesh.fsdp=8", *stack = "layer input, saved";
-    struct low split = DENSE(mesh, naive), whole = DENSE(mesh, naive, none);
-    struct low flash = DENSE(mesh, none);
-    const char *scores = "attention scores", *product = "mlp up";
-    assert_int_equal(bytes_of(&whole, scores), 8 * bytes_of(&split, scores));
-    assert_int_equal(bytes_of(&whole, product), 8 * bytes_of(&split, product));
-    assert_int_equal(bytes_of(&whole, stack), bytes_of(&split, stack));
-    assert_int_equal(find(&whole, "w_up, gathered"), HB_NONE);
-    assert_int_equal(bytes_of(&flash, product), bytes_of(&split, product));
-}
-
-/* opt/opt=muon: the embedding and w_down are iterated on their transposes; unrolled, new momenta of
- * w_gate and w_up stay to the end. */
-static void muon_turns_tall_matrices(void **state)
-{
-    (void)state;
-    const char *muon = "optimizer.name=muon", *momenta = "optimizer.moments=[f32]";
-    struct low scan = DENSE(muon, momenta), loop = DENSE(muon, momenta, "stack.form=loop");
-    assert_int_equal(bytes_of(&scan, "embedding, muon iterate, turned"), 2LL * 32000 * 1024);
-    assert_int_equal(find(&scan, "head, muon iterate, turned"), HB_NONE);
-    assert_int_equal(bytes_of(&scan, "w_down, turned"), 4LL * 4 * 1024 * 2816);
-    assert_int_equal(find(&scan, "w_up, new momentum, turned"), HB_NONE);
-    assert_true(lives_at(&loop, "block[3].w_up, new momentum, turned", "update embedding"));
-}
-
 /* bwd/attn=naive,remat=dots. */
 static void kept_scores_are_read_in_their_stack(void **state)
 {
@@ -626,8 +596,6 @@ int main(void)
         TEST(short_rings_of_one_sequence_wait),
         TEST(what_logits_wait_for),
         TEST(nobody_splits_the_residual_unasked),
-        TEST(naive_layers_keep_the_batch_whole),
-        TEST(muon_turns_tall_matrices),
         TEST(kept_scores_are_read_in_their_stack),
         TEST(rows_are_exchanged_between_copies),
         TEST(rows_or_the_table_are_gathered),
