@@ -103,7 +103,8 @@ static void stage_stacks(struct hb_pipeline *pl, int64_t iterations)
         struct hb_group *g = &pl->groups[i];
         int64_t layers = g->looped ? g->trips : 0;
         const int64_t lead[3] = {iterations ? iterations : layers, iterations ? layers : 0, 0};
-        hb_body_stacks(&g->body, lead, iterations ? "stacks of saved values" : NULL);
+        bool own = iterations == 0 && g->body.own_stacks;
+        hb_body_stacks(&g->body, lead, own ? NULL : "stacks of saved values");
     }
 }
 

@@ -137,7 +137,8 @@ static const struct row {
     {MEGATRON "num_distributed_optimizer_instances: 2\n", "mesh.data=8",
      "num_distributed_optimizer_instances 2: states are split over all data ranks"},
     {MEGATRON "CUBLAS_WORKSPACE_CONFIG: ':4096:2:16:8'\n", "runtime.blas_workspace=8519680", NULL},
-    {MEGATRON "tp_comm_overlap: true\n", "mesh.data=8", "tp_comm_overlap: 'true'"},
+    {MEGATRON "tensor_model_parallel_size: 2\nsequence_parallel: true\ntp_comm_overlap: true\n",
+     "runtime.async_tp=true", NULL},
     {MEGATRON "recompute_activations: true\n", "remat.modules[0]=core_attn", NULL},
     {MEGATRON "step_batch_size_schedule: '0:8 100B:16'\n", "batch.global=8", NULL},
     {"num_layers: 8\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 1000\nseq_length: "

@@ -79,6 +79,14 @@ static void a_stage_that_keeps_much_is_listed(void **state)
     assert_true(lives_at(&list, grad, begin));
 }
 
+static uint32_t count_ops(const struct low *l, const char *name, enum hb_phase phase)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        n += l->p.ops[i].phase == phase && strcmp(l->p.ops[i].name, name) == 0;
+    return n;
+}
+
 /* codellama-34b on H100, fsdp 16 with two stages, dots: bf16[8,16,4096,8192] of the outputs'
  * gradients is gathered and an iteration's taken before its layers run again, in a loop; of layers
  * side by side while the last one does. */
