@@ -96,7 +96,7 @@ static int64_t path_ns(struct hb_arena *scratch, const struct bound_ask *ask,
     int64_t sum = 0;
     struct hb_trip_floor trips;
     hb_trip_floor_init(&trips, scratch, p, hb_program_roots(scratch, p), costs, optional);
-    trips.any_order = hb_habits_ordered(ask->cell_spec); /* pipelines follow policies' orders */
+    trips.any_order = true; /* pipelines follow policies' orders */
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
         if (!ask->whole && !is_of_layers(ask->cell_spec, p, i))

@@ -28,7 +28,7 @@
  * gather to the front begins all that follows by its time later, and takes no more away behind.
  * Both ways hold, so the longer is the bound.
  *
- * In whatever order (any_order: pipelines whose policies decide on it) an op waits for what it
+ * In whatever order (any_order: pipelines, where policies decide on it) an op waits for what it
  * reads; a trip is no shorter than its ops on the compute stream, nor than what these read off
  * another. All this is monotone: where a trip begins later, by any policy's ops or between two
  * runs, and what it waits for ends later, so does it. A second trip that begins and leaves behind
