@@ -62,14 +62,6 @@ static void sum_streams(const struct bound_ask *ask, const struct hb_program *p,
 
 /* --- the path of a pipeline --- */
 
-static bool has_child(const struct hb_program *p, uint32_t loop)
-{
-    for (uint32_t i = loop + 1; i < p->loop_count; i++)
-        if (p->loops[i].parent == loop)
-            return true;
-    return false;
-}
-
 /* What each op takes under every policy, and which are of none. */
 static struct hb_op_costs least_costs(struct hb_arena *scratch, const struct hb_program *p,
                                       const struct hb_device *device, const int64_t *change,
@@ -102,7 +94,7 @@ static int64_t path_ns(struct hb_arena *scratch, const struct bound_ask *ask,
         if (!ask->whole && !is_of_layers(ask->cell_spec, p, i))
             continue;
         int64_t ns = 0, times = hb_program_times(p, op);
-        if (op->loop != HB_NONE && !has_child(p, op->loop)) {
+        if (op->loop != HB_NONE && !hb_trip_floor_has_inner(p, op->loop)) {
             const struct hb_loop *l = &p->loops[op->loop];
             ns = hb_trip_floor_ns(&trips, op->loop, 1, l->trips);
             times /= hb_larger(l->trips, 1);

@@ -206,14 +206,6 @@ static void add_flat_loop(struct bound *b, uint32_t loop)
     hb_arena_rewind(b->arena, mark);
 }
 
-static bool has_child(const struct bound *b, uint32_t loop)
-{
-    for (uint32_t i = loop + 1; i < b->p->loop_count; i++)
-        if (b->p->loops[i].parent == loop)
-            return true;
-    return false;
-}
-
 /* --- pieces between loops --- */
 
 static bool on_compute(const struct bound *b, uint32_t op)
@@ -303,10 +295,11 @@ static void add_nested_loop(struct bound *b, uint32_t loop)
     const struct hb_loop *l = &b->p->loops[loop];
     for (uint32_t i = loop; i < b->p->loop_count; i++)
         if (b->p->loops[i].first_op >= l->first_op && b->p->loops[i].end_op <= l->end_op &&
-            !has_child(b, i) && i != loop)
+            !hb_trip_floor_has_inner(b->p, i) && i != loop)
             add_flat_loop(b, i);
     for (uint32_t i = l->first_op; i < l->end_op; i++)
-        if (b->p->ops[i].loop != HB_NONE && has_child(b, b->p->ops[i].loop) && on_compute(b, i))
+        if (b->p->ops[i].loop != HB_NONE && hb_trip_floor_has_inner(b->p, b->p->ops[i].loop) &&
+            on_compute(b, i))
             add_path_op(b, i);
 }
 
@@ -320,7 +313,7 @@ static void walk_program(struct bound *b)
             op = end;
             continue;
         }
-        if (has_child(b, loop))
+        if (hb_trip_floor_has_inner(b->p, loop))
             add_nested_loop(b, loop);
         else
             add_flat_loop(b, loop);
@@ -420,7 +413,8 @@ static void walk_floor(struct bound *b, const bool *optional)
     hb_trip_floor_init(&floor, b->arena, b->p, b->o->root_of, &b->costs, optional);
     for (uint32_t i = 0; i < b->p->op_count;) {
         uint32_t loop = b->p->ops[i].loop;
-        if (loop != HB_NONE && !has_child(b, loop) && b->o->loop_owner[loop] != HB_NONE) {
+        if (loop != HB_NONE && !hb_trip_floor_has_inner(b->p, loop) &&
+            b->o->loop_owner[loop] != HB_NONE) {
             if (!is_filler(b, i))
                 add_floor_loop(b, &floor, loop);
             i = b->p->loops[loop].end_op;

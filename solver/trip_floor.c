@@ -28,6 +28,14 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const s
             t->is_scheduled[p->ops[i].start] = true;
 }
 
+bool hb_trip_floor_has_inner(const struct hb_program *p, uint32_t loop)
+{
+    for (uint32_t i = loop + 1; i < p->loop_count; i++)
+        if (p->loops[i].parent == loop)
+            return true;
+    return false;
+}
+
 static int64_t max_ns(int64_t a, int64_t b)
 {
     return a > b ? a : b;

@@ -77,6 +77,8 @@ struct hb_trip_floor {
 void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const struct hb_program *p,
                         const uint32_t *root_of, const struct hb_op_costs *costs,
                         const bool *optional);
+/* Loops stand in the loop: its trips have no floor of their own. */
+bool hb_trip_floor_has_inner(const struct hb_program *p, uint32_t loop);
 /* All trips of a loop without loops inside, where its group has n steps. */
 int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int64_t trips);
 /* The same where a trip's sums of gradients are through before the next begins. */

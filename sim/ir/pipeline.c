@@ -365,9 +365,7 @@ static void link_layers(struct hb_pipeline *pl)
 {
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_body *b = &pl->groups[i].body;
-        b->behind = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
-        if (b->own_weights)
-            b->sliced_with = b->behind;
+        b->behind = b->sliced_with = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
     }
 }
 
@@ -380,7 +378,6 @@ static void take_on(struct hb_body *b, const struct hb_body *last)
 
 static uint32_t stage_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t grad)
 {
-    link_layers(pl);
     for (uint32_t i = pl->count; i-- > 0;) {
         struct hb_group *g = &pl->groups[i];
         uint32_t loop = HB_NONE;
@@ -504,7 +501,6 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
     bool first = pl->groups[0].looped && lo->habits->recompute_first;
     uint32_t whole = first ? take_output_grad(lo, pl, gout) : HB_NONE;
     stage_stacks(pl, 0);
-    link_layers(pl);
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         if (i + 1 == pl->count && g->body.own_stacks)
@@ -552,6 +548,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
+    link_layers(pl);
     uint32_t padded = gout;
     /* ROCm, which times nothing: before all else (70B,pp4f16t4,m8: f32[20,1,512,7168] from 480 on,
      * the gathered gradients at 621). */

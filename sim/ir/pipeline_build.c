@@ -90,7 +90,7 @@ bool hb_pipeline_saves_inputs(const struct hb_lower *lo)
     return (lo->spec->pipeline.iteration_save & 1u << HB_TN_LAYER_IN) != 0;
 }
 
-/* XLA:GPU: whether the layers of a rematerialised iteration are made again one by one, from inputs
+/* Whether the layers of a rematerialised iteration are made again one by one, from inputs
  * of their own, saved or behind the barrier of a rematerialisation of their own. */
 static bool is_apart(const struct hb_lower *lo, const struct hb_group *g)
 {

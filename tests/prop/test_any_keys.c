@@ -256,17 +256,21 @@ static bool try_seed(struct hb_arena *arena, uint64_t seed, struct tally *tally)
     return try_policies(&x);
 }
 
+static void try_alone(uint64_t seed, struct tally *tally)
+{
+    struct hb_arena *arena = hb_arena_new();
+    assert_true(try_seed(arena, seed, tally));
+    hb_arena_free(arena);
+}
+
 /* Updates in the order of names, which runs of a block have of their own. */
 static void test_runs_have_names(void **state)
 {
     (void)state;
     static const uint64_t seeds[] = {6343, 6517, 6908, 8538, 11857};
     struct tally tally = {0};
-    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        struct hb_arena *arena = hb_arena_new();
-        assert_true(try_seed(arena, seeds[i], &tally));
-        hb_arena_free(arena);
-    }
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
+        try_alone(seeds[i], &tally);
     assert_true(tally.prices >= 10);
 }
 
@@ -316,10 +320,8 @@ static void test_bounds_know_other_forms(void **state)
                                      15190,  2200387, 2200275, 4001216, 71000586, 71002646};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         struct tally tally = {0};
-        struct hb_arena *arena = hb_arena_new();
-        assert_true(try_seed(arena, seeds[i], &tally));
+        try_alone(seeds[i], &tally);
         assert_true(tally.floors > 0);
-        hb_arena_free(arena);
     }
 }
 
@@ -331,11 +333,8 @@ static void test_whose_room(void **state)
     (void)state;
     static const uint64_t seeds[] = {28719, 34680, 52141, 65362, 401771};
     struct tally tally = {0};
-    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
-        struct hb_arena *arena = hb_arena_new();
-        assert_true(try_seed(arena, seeds[i], &tally));
-        hb_arena_free(arena);
-    }
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
+        try_alone(seeds[i], &tally);
     assert_true(tally.prices >= 10);
 }
 
@@ -345,10 +344,8 @@ static void test_whoever_leads(void **state)
 {
     (void)state;
     struct tally tally = {0};
-    struct hb_arena *arena = hb_arena_new();
-    assert_true(try_seed(arena, 15297, &tally));
+    try_alone(15297, &tally);
     assert_true(tally.prices > 0);
-    hb_arena_free(arena);
 }
 
 /* 10 TB in a linear program of which GLPK said that nothing could be within them; zeros that nan is
@@ -359,10 +356,8 @@ static void test_infeasible_is_proven(void **state)
     static const uint64_t seeds[] = {4714, 4002287};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
         struct tally tally = {0};
-        struct hb_arena *arena = hb_arena_new();
-        assert_true(try_seed(arena, seeds[i], &tally));
+        try_alone(seeds[i], &tally);
         assert_true(tally.relaxed > 0);
-        hb_arena_free(arena);
     }
 }
 
