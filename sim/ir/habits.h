@@ -59,6 +59,9 @@ struct hb_chip {
      * on; 0: always, INT64_MAX: never. */
     int64_t sorted_long;
     int64_t window_least;    /* lanes of a window in which each device sums its own part */
+    /* Parts of so many lanes are taken of a ring's rows as they lie, whose other factor is turned;
+     * 0: of none. */
+    int64_t ring_lanes;
     bool gathers_padded;     /* of 64 ways and more */
     bool gathers_beside;     /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */

@@ -235,7 +235,7 @@ static bool has_narrow_dlogits(const struct hb_lower *lo)
 /* What waits for a postponed head gradient. */
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    return hb_head_short_ring(lo) && c->before != HB_NONE ? c->logits : c->dlogits;
+    return hb_head_short_ring(lo) && c->before != HB_NONE ? c->logits : c->turned;
 }
 
 /* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient
@@ -440,6 +440,23 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
     hb_emit(lo, &e);
 }
 
+/* The ring of a table's gradient takes its part of the columns of what the head multiplies: where
+ * the parts end with a lane's group they are taken as they lie, and the gradient of the logits is
+ * turned in a copy of it, else that is (2 layers of 1024 to 4096 features, 32,000 to 151,936
+ * words, 1024 to 8192 tokens, fsdp 8 and 16 of v5e and v5p, tensor 2 as well, 21 steps: copies of
+ * bf16[1,8192,128256]; of 2560 and 3584 features, of fewer than five ways and on v6e, 30: none). */
+static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
+{
+    int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);
+    bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo) && !hb_head_own_loss(lo);
+    if (!ring || !lo->spec->model.tied_embeddings || lanes == 0 || own % lanes != 0)
+        return c->dlogits;
+    uint32_t turned = hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
+                              logit_shape(lo, c->seq, lo->compute));
+    hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the logits", c->dlogits, turned);
+    return turned;
+}
+
 /* Summed after the layers. */
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
@@ -474,13 +491,13 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
         if (hb_head_both_wait(lo)) {
             ends->pending_logits = c->logits;
-            ends->pending_before = c->dlogits;
+            ends->pending_before = c->turned;
         }
         ends->pending_x = c->x;
     } else if (hb_sequence_gathers_taken(lo).sum_waits || lo->tail.sum_waits) {
         make_whole(lo, ends, c->x, c->dlogits);
     } else {
-        head_grad(lo, c->seq, c->x, c->dlogits);
+        head_grad(lo, c->seq, c->x, c->turned);
         ends->head_done = true;
         ends->pending_logits = hb_head_label_waits(lo) ? c->logits : HB_NONE;
     }
@@ -568,6 +585,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     hb_loss_make_dlogits(lo, &c);
     if (hb_head_split(lo) && !hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
+    c.turned = turn_for_ring(lo, &c);
     bool first = make_grad_first(lo, ends, &c), between = sends_between(lo);
     if (between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, true);

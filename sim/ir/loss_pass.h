@@ -13,6 +13,7 @@ struct hb_loss_pass {
     uint32_t before; /* logits before a cast that the gradient reads; HB_NONE */
     uint32_t logits;
     uint32_t dlogits;
+    uint32_t turned; /* the gradient as the head's ring reads it */
 };
 
 /* The head in the compute dtype: read where it lies, cast, or gathered. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "sim/ir/head.h"
 #include "sim/ir/layer.h"
 #include "sim/ir/moe_turn.h"
 #include "sim/ir/weight.h"
@@ -256,10 +257,11 @@ static bool is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 }
 
 /* The gradients of whose weights go round in rings: these read the rows, the activation and the
- * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463). */
+ * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones, whose
+ * parts all come at once (2 and 4 ways with tensor 2 to 8 or expert 4 and 8, six: none). */
 static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return is_own_einsum(lo, y) && hb_in_rings(lo);
+    return is_own_einsum(lo, y) && hb_in_rings(lo) && !hb_head_short_ring(lo);
 }
 
 /* Products of all experts with their rows. */
