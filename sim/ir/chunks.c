@@ -9,9 +9,15 @@
 #include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
+/* Rings of five ways and more; shorter ones gather and scatter. */
+static bool goes_round(const struct hb_lower *lo)
+{
+    return hb_head_ring(lo) && !hb_head_short_ring(lo);
+}
+
 bool hb_chunks_gather(const struct hb_lower *lo)
 {
-    return hb_head_split(lo) && !hb_head_ring(lo);
+    return hb_head_split(lo) && !goes_round(lo);
 }
 
 static bool is_gpu(const struct hb_lower *lo)
@@ -63,15 +69,73 @@ static uint32_t cast_staged(struct hb_lower *lo, uint32_t part)
     return cast;
 }
 
+/* Each step of the ring adds the product with what came round, of two parts of the head, while
+ * the next is on its way (the same dumps: fusion f32[1,2048,151936,1] and an add in place). */
+static void add_parts(struct hb_lower *lo, const struct hb_loss_pass *c)
+{
+    struct hb_emit e = {.name = "sum of the ring's products", .kind = HB_OP_MARK};
+    struct hb_shape part = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, false);
+    hb_emit_read(&e, c->logits);
+    hb_emit_write(&e, hb_temp(lo, "logits of two parts of the head", HB_CAT_LOGITS,
+                              hb_buf_shape(lo, c->logits)));
+    for (int i = 0; i < 2; i++)
+        hb_emit_write(&e, hb_temp(lo, "head, part going round", HB_CAT_COMMUNICATION, part));
+    hb_emit(lo, &e);
+}
+
+/* A ring collects a chunk's gradient in f32, half in each direction, which are added to the sum of
+ * a device's own part (35 dumps of v5e, v5p and v6e over fsdp 8 to 32, tensor 1 to 8, tied or not:
+ * two f32[128,151936] beside bf16[128,151936]). Their room is there before the logits on v5e (13 of
+ * 15) and beside experts (of v5p and v6e, three), else behind their gradient (19). */
+static bool is_room_early(const struct hb_lower *lo)
+{
+    return goes_round(lo) &&
+           (lo->chip->ring_room_early || lo->spec->model.blocks[0].moe.experts > 0);
+}
+
+struct halves {
+    uint32_t buf[2];
+};
+
+static struct halves make_room(struct hb_lower *lo)
+{
+    struct hb_shape own = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
+    struct hb_emit e = {.name = "room for the ring's sums", .kind = HB_OP_MARK};
+    struct halves h;
+    for (int i = 0; i < 2; i++) {
+        h.buf[i] = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS, own);
+        hb_emit_write(&e, h.buf[i]);
+    }
+    hb_emit(lo, &e);
+    return h;
+}
+
+static void add_ring(struct hb_lower *lo, struct hb_emit *product, struct halves h, uint32_t sum)
+{
+    struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
+    for (int i = 0; i < 2; i++) {
+        hb_emit_write(product, h.buf[i]);
+        hb_emit_read(&add, h.buf[i]);
+    }
+    hb_emit(lo, product);
+    hb_emit_write(&add, sum);
+    hb_emit(lo, &add);
+}
+
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
  * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
  * XLA:GPU's sum is each device's part in f32. */
-static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, uint32_t sum)
+static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, struct halves room,
+                            uint32_t sum)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient of the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->x);
+    if (goes_round(lo)) {
+        add_ring(lo, &e, is_room_early(lo) ? room : make_room(lo), sum);
+        return;
+    }
     if (!hb_chunks_gather(lo)) {
         hb_emit_write(&e, sum);
         hb_emit(lo, &e);
@@ -81,7 +145,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, u
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
     bool split = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool scattered =
-        lo->habits->logits_copies == 2 || split || hb_weight_sums_own(lo, lo->local.vocab);
+        is_gpu(lo) || split || hb_head_ring(lo) || hb_weight_sums_own(lo, lo->local.vocab);
     bool staged = takes_own_head(lo) && hb_head_grad_staged(lo);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
@@ -123,20 +187,25 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
 {
     bool inside = hb_chunks_gather(lo);
     bool first = inside && lo->habits->logits_copies == 2;
+    struct halves room = {{HB_NONE, HB_NONE}};
+    if (is_room_early(lo))
+        room = make_room(lo);
     if (inside)
         c->w = hb_loss_use_head(lo, true);
+    else if (goes_round(lo))
+        c->w = hb_loss_gather_head(lo, c->w);
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
     bool once = hb_order_dot_narrow(lo) && lo->local.vocab == lo->spec->model.vocab;
     if (first && !once)
         c->w = hb_loss_use_head(lo, true);
     if (first)
-        chunk_head_grad(lo, c, sum);
+        chunk_head_grad(lo, c, room, sum);
     uint32_t part = hb_loss_grad_through(lo, c);
     uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
     lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
     if (!first)
-        chunk_head_grad(lo, c, sum);
+        chunk_head_grad(lo, c, room, sum);
 }
 
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
@@ -195,41 +264,74 @@ static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
     return turned;
 }
 
-/* Chunks: a loop that only adds up the loss, then one that makes the logits again and their
- * gradients; the head's gradient is carried by the second in the compute dtype (bwd/base). */
+static struct hb_loss_pass pass_over(const struct hb_lower *lo, uint32_t x)
+{
+    int64_t chunks = lo->spec->loss.chunks;
+    return (struct hb_loss_pass){.seq = (lo->local.seq + chunks - 1) / chunks, .x = x};
+}
+
+/* Adds up the loss. A gathered head is gathered in each chunk; one that goes round is not. */
+static void add_loss(struct hb_lower *lo, struct hb_loss_pass *c)
+{
+    bool inside = hb_chunks_gather(lo);
+    uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", lo->spec->loss.chunks);
+    if (inside)
+        c->w = hb_loss_use_head(lo, true);
+    hb_loss_make_logits(lo, c);
+    if (goes_round(lo) && lo->spec->loss.dot == HB_DT_F32) /* narrow ones are cast when summed */
+        add_parts(lo, c);
+    hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c->logits, lo->loss);
+    hb_program_close_loop(lo->p, loop);
+}
+
+/* The head as chunks read it that do not gather it one by one; HB_NONE where they do. */
+static uint32_t shared_head(struct hb_lower *lo)
+{
+    if (hb_chunks_gather(lo))
+        return HB_NONE;
+    return goes_round(lo) ? hb_loss_own_head(lo, true) : hb_loss_use_head(lo, true);
+}
+
+void hb_chunks_finish(struct hb_lower *lo, const struct hb_ends *ends)
+{
+    if (ends->loss_x == HB_NONE)
+        return;
+    enum hb_phase phase = lo->phase;
+    struct hb_loss_pass c = pass_over(lo, ends->loss_x);
+    lo->phase = HB_PHASE_LOSS;
+    c.w = shared_head(lo);
+    add_loss(lo, &c);
+    lo->phase = phase;
+}
+
+/* Chunks: a loop that only adds up the loss, where that does not come last, then one that makes the
+ * logits and their gradients; the head's gradient is carried by the second in the compute dtype
+ * (bwd/base). A gathered head is done with before its gradient is made (8B64/loss=chunk); on v5e
+ * that comes first (8B,v5e8x8,chunk16). */
 uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     int64_t chunks = lo->spec->loss.chunks;
     int64_t d = lo->spec->model.d_model;
-    struct hb_loss_pass c = {.seq = (lo->local.seq + chunks - 1) / chunks};
     struct hb_shape all =
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
-    c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, all);
+    struct hb_loss_pass c = pass_over(lo, hb_temp(lo, "last norm's result", HB_CAT_WORKING, all));
     double own_bytes = 2.0 * (double)lo->p->bufs[x].bytes; /* of them all, a device's own tokens */
     uint32_t norm = chunk_input(lo, x, c.x);
     lo->p->ops[norm].moved_bytes = own_bytes;
-    /* A gathered head is gathered in each chunk, for its logits, and done with before its gradient
-     * is made (8B64/loss=chunk); on v5e that comes first (8B,v5e8x8,chunk16). */
-    bool inside = hb_chunks_gather(lo);
-    if (!inside)
-        c.w = hb_loss_use_head(lo, true);
-    bool last = hb_sequence_loss_last(lo);
+    c.w = shared_head(lo);
+    bool last = hb_sequence_loss_last(lo), round = goes_round(lo);
     ends->loss_x = last ? c.x : HB_NONE;
-    uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", chunks);
-    if (inside)
-        c.w = hb_loss_use_head(lo, true);
-    hb_loss_make_logits(lo, &c);
-    hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c.logits, lo->loss);
-    hb_program_close_loop(lo->p, loop);
+    if (!last)
+        add_loss(lo, &c);
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool whole = !inside;
+    bool whole = !hb_chunks_gather(lo) && !round;
     uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
                            hb_leaf_layer_shape(l, lo->compute, whole));
     hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);
     uint32_t gx = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, all);
     hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
     lo->phase = HB_PHASE_BACKWARD;
-    loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
+    uint32_t loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
     chunk_backward(lo, &c, sum, gx);
     hb_program_close_loop(lo->p, loop);
     if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))

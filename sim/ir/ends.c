@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/chunks.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/order.h"
@@ -358,7 +359,5 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     }
     if (!first)
         scatter_table(lo, ends, grad);
-    struct hb_emit loss = {.name = "loss of the chunks", .kind = HB_OP_MARK};
-    hb_emit_read(&loss, ends->loss_x);
-    hb_emit(lo, &loss);
+    hb_chunks_finish(lo, ends);
 }

@@ -45,7 +45,27 @@ struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, cons
                             .depth = lo->spec->model.d_model};
 }
 
-/* The head in the compute dtype: read where it lies, cast, or gathered. */
+uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
+{
+    struct hb_leaf *l = &lo->leaves[lo->head];
+    uint32_t own = l->transposed != HB_NONE ? l->transposed : l->arg;
+    uint32_t w = l->cast != HB_NONE ? l->cast : own;
+    bool cast = l->cast == HB_NONE && lo->spec->precision.params != lo->compute;
+    if (cast && (hb_head_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
+        w = hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
+        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", own, w);
+    }
+    return w;
+}
+
+uint32_t hb_loss_gather_head(struct hb_lower *lo, uint32_t own)
+{
+    uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
+                             hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true));
+    hb_weight_gather(lo, "gather head", own, whole);
+    return whole;
+}
+
 uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -54,19 +74,8 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
         l->gathered = HB_NONE;
         return early;
     }
-    uint32_t own = l->transposed != HB_NONE ? l->transposed : l->arg;
-    uint32_t w = l->cast != HB_NONE ? l->cast : own;
-    bool cast = l->cast == HB_NONE && lo->spec->precision.params != lo->compute;
-    if (cast && (hb_head_split(lo) || in_loop || !lo->habits->casts_hoisted)) {
-        w = hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
-        hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", own, w);
-    }
-    if (!hb_head_split(lo))
-        return w;
-    uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
-                             hb_leaf_layer_shape(l, lo->compute, true));
-    hb_weight_gather(lo, "gather head", w, whole);
-    return whole;
+    uint32_t own = hb_loss_own_head(lo, in_loop);
+    return hb_head_split(lo) ? hb_loss_gather_head(lo, own) : own;
 }
 
 /* A product in bf16 followed by a cast keeps the bf16 logits alone where the labels come in as

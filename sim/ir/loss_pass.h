@@ -16,7 +16,10 @@ struct hb_loss_pass {
     uint32_t turned; /* the gradient as the head's ring reads it */
 };
 
-/* The head in the compute dtype: read where it lies, cast, or gathered. */
+/* The head in the compute dtype: a device's own, read where it lies or cast; the whole of it; and
+ * what of these the products read. */
+uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop);
+uint32_t hb_loss_gather_head(struct hb_lower *lo, uint32_t own);
 uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop);
 /* A product of the head without what it reads and writes. */
 struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, const char *name);
