@@ -498,7 +498,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        if (hb_head_both_wait(lo)) {
+        if (hb_head_both_wait(lo) && !lo->spec->loss.onehot) {
             ends->pending_logits = c->logits;
             ends->pending_before = c->turned;
         }
@@ -508,7 +508,8 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else {
         head_grad(lo, c->seq, c->x, c->turned);
         ends->head_done = true;
-        ends->pending_logits = hb_head_label_waits(lo) ? c->logits : HB_NONE;
+        bool read = hb_head_label_waits(lo) && !lo->spec->loss.onehot; /* masks read no logits */
+        ends->pending_logits = read ? c->logits : HB_NONE;
     }
 }
 
