@@ -248,6 +248,39 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
 }
 
+/* Rings whose layers fetch from the host have an order of their own, that of the scheduler which
+ * hides the fetches: read off 76 dumps of dense models, fsdp 8 to 32, tensor 1 to 8, of the MLP's,
+ * q, k and v, attn_out and layer inputs on the host. */
+static bool fetches_in_ring(const struct hb_lower *lo)
+{
+    return hb_offloads(lo) && hb_head_ring(lo) && !hb_head_short_ring(lo) &&
+           !hb_head_own_loss(lo) && lo->spec->model.blocks[0].moe.experts == 0 &&
+           lo->spec->loss.chunks == 1;
+}
+
+static bool keeps(const struct hb_lower *lo)
+{
+    return lo->spec->model.blocks[0].remat.save != 0;
+}
+
+/* The ring comes behind the layers on v5p and v6e (49 of 54), on v5e that of several sequences, of
+ * a table and beside what is kept, with no tensor parallelism beside it (6 of 8; of the 23 others
+ * none). */
+static bool is_fetching_late(const struct hb_lower *lo)
+{
+    bool more = lo->local.batch > 1 || lo->spec->model.tied_embeddings || keeps(lo);
+    return !lo->chip->ring_room_early || (more && hb_ways(lo, HB_AX_TENSOR) == 1);
+}
+
+/* Beside it the f32 logits of one sequence stay, in an accumulation loop on v5p and v6e alone where
+ * something is kept on the device (21 of 24; none of the others). */
+static bool is_label_fetching(const struct hb_lower *lo)
+{
+    bool alone = lo->local.batch == 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
+    bool once = lo->spec->batch.accumulate == 1;
+    return alone && is_fetching_late(lo) && (once || (keeps(lo) && !lo->chip->ring_room_early));
+}
+
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
  * untied one not on one device (tinyS/accum=2 and, with few tokens, accum=8), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
@@ -285,7 +318,8 @@ static bool waits_by_weights(const struct hb_lower *lo)
 
 static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)
 {
-    return hb_sequence_known(lo) && !keeps_and_fetches(lo) && hb_sequence_find(lo) == sequence;
+    return hb_sequence_known(lo) && !keeps_and_fetches(lo) && !fetches_in_ring(lo) &&
+           hb_sequence_find(lo) == sequence;
 }
 
 bool hb_head_post_order(const struct hb_lower *lo)
@@ -306,6 +340,8 @@ static bool is_ring_behind(const struct hb_lower *lo)
 
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
+    if (fetches_in_ring(lo))
+        return is_label_fetching(lo);
     return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind(lo) ||
            hb_head_post_order(lo);
 }
@@ -313,6 +349,11 @@ bool hb_head_both_wait(const struct hb_lower *lo)
 bool hb_head_label_waits(const struct hb_lower *lo)
 {
     return is_sequence(lo, HB_SEQUENCE_DEPTH) || is_label_alone(lo);
+}
+
+bool hb_head_ring_first(const struct hb_lower *lo)
+{
+    return fetches_in_ring(lo) && !is_fetching_late(lo);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
@@ -361,6 +402,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
+    if (fetches_in_ring(lo))
+        return is_fetching_late(lo);
     if (keeps_and_fetches(lo) || is_ring_behind(lo))
         return true;
     if (is_tied_early(lo))

@@ -350,6 +350,17 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     hb_emit_simple(lo, HB_OP_COPY, "own part of the head's gradient", sum, l->grad);
 }
 
+/* A step of the ring makes the product of two parts, beside what came and what goes in both
+ * directions (16 layers of 4,096, fsdp 16 of v5e, 131,072 words: f32[2,256,131072] and four
+ * f32[256,131072]; llama1b over 8 and 2: f32[2,256,64128] and four of a half). */
+static void add_step(struct hb_lower *lo, struct hb_emit *e)
+{
+    struct hb_shape part = hb_buf_shape(lo, lo->leaves[lo->head].grad);
+    for (int i = 0; i < 4; i++)
+        hb_emit_write(e, hb_temp(lo, i < 2 ? "head, product of a part" : "head, part on its way",
+                                 HB_CAT_GRADIENTS, part));
+}
+
 /* The head's gradient: at once, or its operands wait until the layers are done. */
 static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
@@ -369,6 +380,8 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
         add_accumulators(lo, l);
         hb_emit_write(&e, l->grad);
         hb_emit_write(&e, l->grad_half);
+        if (l->grad_half != HB_NONE && !hb_head_short_ring(lo))
+            add_step(lo, &e);
         hb_emit(lo, &e);
         return;
     }
@@ -399,7 +412,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
     bool depth = hb_sequence_gathers_taken(lo).first;
-    bool first = plain || hb_head_grad_staged(lo) || depth;
+    bool first = plain || hb_head_grad_staged(lo) || depth || hb_head_ring_first(lo);
     return !hb_head_waits(lo) && !hb_head_own_rule(lo) && first;
 }
 
@@ -554,7 +567,7 @@ uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double m
 static bool make_grad_first(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
     if (is_grad_first(lo)) {
-        head_grad(lo, c->seq, c->x, c->dlogits);
+        head_grad(lo, c->seq, c->x, c->turned);
         ends->head_done = true;
     } else if (is_started_first(lo)) {
         start_grad(lo, ends, c);
@@ -600,6 +613,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
+    if (hb_head_ring_first(lo) && !lo->spec->loss.onehot)
+        hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (!between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
     hb_order_put_zeros(lo, HB_ZEROS_BESIDE_HEAD);
