@@ -483,7 +483,8 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo)
  * 152,064 v5p, too; of 151,936 (1,187 lanes) neither. */
 bool hb_weight_head_scattered(const struct hb_lower *lo)
 {
-    return hb_weight_gathers_plain(lo) && has_windows(lo, lo->local.vocab);
+    bool apart = hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;
+    return (hb_weight_gathers_plain(lo) || apart) && has_windows(lo, lo->local.vocab);
 }
 
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
