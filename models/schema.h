@@ -50,6 +50,8 @@ bool hb_schema_set_at(struct hb_arena *arena, struct hb_diag *diag, struct hb_lo
  * error at loc that names what is near. */
 bool hb_schema_check_key(struct hb_arena *arena, struct hb_diag *diag, struct hb_loc loc,
                          const char *path);
+/* Whether all keys of two blocks are the same, and what is kept of them. */
+bool hb_schema_same_block(const struct hb_block *a, const struct hb_block *b);
 /* The combinations that cannot be (heads over the tensor axis, batch over the mesh, ...). For a
  * spec that a program changed; root, for places, may be null. */
 bool hb_schema_check(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *root,

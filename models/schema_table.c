@@ -4,6 +4,8 @@
  * is required. */
 #include "models/schema_key.h"
 
+#include <string.h>
+
 #include "base/diag.h"
 #include "models/schema.h"
 
@@ -727,6 +729,33 @@ const struct hb_section *hb_section(enum hb_section_id id)
     if (id >= HB_SEC_COUNT)
         HB_BUG("section %d", (int)id);
     return &sections[id];
+}
+
+static bool is_field_same(size_t offset, size_t size_bytes, const struct hb_block *a,
+                          const struct hb_block *b)
+{
+    return memcmp((const char *)a + offset, (const char *)b + offset, size_bytes) == 0;
+}
+
+/* Of a block's section: its keys are places in the block. */
+static bool is_section_same(enum hb_section_id id, const struct hb_block *a,
+                            const struct hb_block *b)
+{
+    bool same = true;
+    for (int i = 0; i < sections[id].key_count && same; i++) {
+        const struct hb_key *k = &sections[id].keys[i];
+        if (k->kind == HB_KEY_SECTION)
+            same = is_section_same(k->section, a, b);
+        else if (k->offset != HB_KEY_NOWHERE)
+            same = is_field_same(k->offset, k->size_bytes, a, b) &&
+                   (!k->count_offset || is_field_same(k->count_offset, sizeof(int), a, b));
+    }
+    return same;
+}
+
+bool hb_schema_same_block(const struct hb_block *a, const struct hb_block *b)
+{
+    return is_section_same(HB_SEC_BLOCK, a, b) && hb_remat_same(&a->remat, &b->remat);
 }
 
 const char *hb_word_text(const struct hb_word *words, int value)

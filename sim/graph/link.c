@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/str.h"
+#include "models/schema.h"
 #include "sim/graph/step.h"
 #include "sim/ir/habits.h"
 #include "sim/ir/lower.h"
@@ -448,7 +449,7 @@ static struct hb_spec whole_spec(const struct hb_link *l, const struct hb_spec *
         if (own.model.block_count > 0) {
             struct hb_block like = *last;
             like.name = b.name, like.repeat = b.repeat;
-            if (memcmp(&like, &b, sizeof b) == 0) {
+            if (hb_schema_same_block(&like, &b)) {
                 last->repeat += b.repeat;
                 continue;
             }

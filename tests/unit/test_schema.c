@@ -388,6 +388,51 @@ static void writes_own_remat_of_blocks(void **state)
                                                 "save as well; allowed: one of the two");
 }
 
+static void copy_keys(enum hb_section_id id, struct hb_block *to, const struct hb_block *from)
+{
+    for (int i = 0; i < hb_section(id)->key_count; i++) {
+        const struct hb_key *k = &hb_section(id)->keys[i];
+        if (k->kind == HB_KEY_SECTION)
+            copy_keys(k->section, to, from);
+        else if (k->offset != HB_KEY_NOWHERE)
+            memcpy((char *)to + k->offset, (const char *)from + k->offset, k->size_bytes);
+    }
+}
+
+static void expect_told_apart(enum hb_section_id id, const struct hb_block *block)
+{
+    for (int i = 0; i < hb_section(id)->key_count; i++) {
+        const struct hb_key *k = &hb_section(id)->keys[i];
+        struct hb_block other = *block;
+        if (k->kind == HB_KEY_SECTION)
+            expect_told_apart(k->section, block);
+        if (k->kind == HB_KEY_SECTION || k->offset == HB_KEY_NOWHERE)
+            continue;
+        ((char *)&other)[k->offset] ^= 1;
+        assert_false(hb_schema_same_block(block, &other));
+    }
+}
+
+/* By their keys: what stands between fields is nothing. */
+static void compares_blocks(void **state)
+{
+    (void)state;
+    struct hb_spec spec = spec_of(SMALL);
+    const struct hb_block *a = &spec.model.blocks[1];
+    struct hb_block b;
+    memset(&b, 0xff, sizeof b);
+    copy_keys(HB_SEC_BLOCK, &b, a);
+    b.remat = a->remat;
+    b.attention.window_count = a->attention.window_count;
+    assert_true(hb_schema_same_block(a, &b));
+    expect_told_apart(HB_SEC_BLOCK, a);
+    b.attention.window_count++;
+    assert_false(hb_schema_same_block(a, &b));
+    b.attention.window_count--;
+    b.remat.save ^= 1;
+    assert_false(hb_schema_same_block(a, &b));
+}
+
 /* The compact form says nothing that the reader would say itself. */
 static void writes_short_files(void **state)
 {
@@ -546,6 +591,7 @@ int main(void)
         TEST(varies_a_tree),
         TEST(writes_what_it_reads),
         TEST(writes_own_remat_of_blocks),
+        TEST(compares_blocks),
         TEST(writes_short_files),
         TEST(describes_every_key),
         TEST(has_a_sound_table),
