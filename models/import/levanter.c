@@ -231,27 +231,31 @@ static void put_names(struct hb_foreign *f, const struct hb_node *map, const cha
     hb_put_words(f, path, words, count);
 }
 
+/* A policy as a map: what is saved, and where. */
+static void put_policy(struct hb_foreign *f, const struct hb_node *g)
+{
+    const char *carries = hb_take_text(f, g, "save_carries", "true");
+    bool host = hb_str_same(carries, "offload");
+    const struct hb_node *nested = hb_take(f, g, "nested");
+    double outer = 0;
+    bool names = hb_node_find(g, "save_block_internals") != NULL;
+    hb_put(f, "remat.policy",
+           names || hb_node_find(g, "offload_block_internals") ? "names" : "full");
+    put_names(f, g, "save_block_internals", host || !names ? NULL : "layer_in", "remat.save");
+    put_names(f, g, "offload_block_internals", host ? "layer_in" : NULL, "remat.offload");
+    if (nested && !hb_str_same(nested->text ? nested->text : "", "false"))
+        hb_put(f, "stack.form", "nested");
+    if (hb_number(nested, &outer) && outer > 0)
+        hb_put_int(f, "stack.outer", (int64_t)outer);
+}
+
 static void put_remat(struct hb_foreign *f, const struct hb_node *m)
 {
     const struct hb_node *g = hb_take(f, m, "gradient_checkpointing");
     const char *word = g && g->kind == HB_NODE_SCALAR ? g->text : "true";
     if (g && g->kind == HB_NODE_MAP) {
-        const char *carries = hb_take_text(f, g, "save_carries", "true");
-        bool host = hb_str_same(carries, "offload");
-        const struct hb_node *nested = hb_take(f, g, "nested");
-        double outer = 0;
-        bool names = hb_node_find(g, "save_block_internals") != NULL;
-        hb_put(f, "remat.policy",
-               names || hb_node_find(g, "offload_block_internals") ? "names" : "full");
-        put_names(f, g, "save_block_internals", host || !names ? NULL : "layer_in", "remat.save");
-        put_names(f, g, "offload_block_internals", host ? "layer_in" : NULL, "remat.offload");
-        if (nested && !hb_str_same(nested->text ? nested->text : "", "false"))
-            hb_put(f, "stack.form", "nested");
-        if (hb_number(nested, &outer) && outer > 0)
-            hb_put_int(f, "stack.outer", (int64_t)outer);
-        return;
-    }
-    if (hb_str_same(word, "offload")) {
+        put_policy(f, g);
+    } else if (hb_str_same(word, "offload")) {
         static const char *const input[] = {"layer_in"};
         hb_put(f, "remat.policy", "full");
         hb_put_words(f, "remat.offload", input, 1);

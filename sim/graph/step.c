@@ -272,6 +272,24 @@ static bool is_made_in_loop(const struct maker *m, const struct hb_op *op)
     return false;
 }
 
+/* What it waits for beside what it reads. */
+static void add_waits(struct maker *m, const struct hb_op *op)
+{
+    if (op->kind == HB_OP_MATMUL)
+        read_again(m, op);
+    if (m->joined != HB_NONE && is_norm_update(m, op))
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->joined);
+    if (m->layers != HB_NONE && is_made_in_loop(m, op))
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->layers);
+    if (op->kind == HB_OP_DONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->op_of[op->start]);
+    if (m->norm != HB_NONE && op->phase == HB_PHASE_OPTIMIZER && op->loop == HB_NONE &&
+        op->kind != HB_OP_HOST_COPY)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
+    if (m->product != HB_NONE)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->product);
+}
+
 static void add_program_op(struct maker *m, uint32_t i)
 {
     const struct hb_op *op = &m->p->ops[i];
@@ -295,20 +313,8 @@ static void add_program_op(struct maker *m, uint32_t i)
     for (int k = 0; k < parts.count; k++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts.ops[k]);
     m->op_of[i] = at;
-    if (op->kind == HB_OP_MATMUL)
-        read_again(m, op);
-    if (m->joined != HB_NONE && is_norm_update(m, op))
-        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->joined);
-    if (m->layers != HB_NONE && is_made_in_loop(m, op))
-        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->layers);
     m->g->ops[at].scalar = hb_maker_is_scalar(m, op);
-    if (op->kind == HB_OP_DONE)
-        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->op_of[op->start]);
-    if (m->norm != HB_NONE && op->phase == HB_PHASE_OPTIMIZER && op->loop == HB_NONE &&
-        op->kind != HB_OP_HOST_COPY)
-        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
-    if (m->product != HB_NONE)
-        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->product);
+    add_waits(m, op);
     m->product = op->kind == HB_OP_MATMUL && op->write_count == 0 ? at : HB_NONE;
     m->norm = is_norm(op) ? at : m->norm;
     if (sum != HB_NONE)

@@ -48,11 +48,10 @@ static bool has_room(const struct hb_ledger *l)
            l->room > share_of(l->capacity, percent);
 }
 
-/* What is not the program's; HB_REASON_COUNT: nothing. */
-static enum hb_reason reason_outside(const struct hb_ledger *l)
+/* What was refused though it was there; HB_REASON_COUNT: nothing. */
+static enum hb_reason reason_refused(const struct hb_ledger *l)
 {
     bool room = has_room(l);
-    bool full = l->capacity > 0 && l->live > share_of(l->capacity, FULL_PERCENT);
     if (l->capacity > 0 && l->card / 2 > l->capacity)
         return HB_REASON_CARD;
     if (l->asked >= HB_ABSURD_BYTES)
@@ -65,6 +64,16 @@ static enum hb_reason reason_outside(const struct hb_ledger *l)
         return l->room >= 0 && !l->reckoned ? HB_REASON_SHARE : HB_REASON_LARGEST;
     if (room && !l->one_piece)
         return l->reckoned ? HB_REASON_RECKONED : HB_REASON_ROOM;
+    return HB_REASON_COUNT;
+}
+
+/* What is not the program's; HB_REASON_COUNT: nothing. */
+static enum hb_reason reason_outside(const struct hb_ledger *l)
+{
+    bool full = l->capacity > 0 && l->live > share_of(l->capacity, FULL_PERCENT);
+    enum hb_reason refused = reason_refused(l);
+    if (refused != HB_REASON_COUNT)
+        return refused;
     if (l->context)
         return HB_REASON_CONTEXT;
     if (l->pieces && l->asked < 0 && l->live < 0)
@@ -92,16 +101,21 @@ static bool is_program(const struct hb_ledger *l)
     return l->named && !l->tensor;
 }
 
+/* Padding is a quarter of the request, or all that is too much. */
+static bool is_padded(const struct hb_ledger *l, int64_t over)
+{
+    return l->padding > 0 && (l->padding > l->asked / 4 || (over > 0 && l->padding >= over));
+}
+
 /* A part of the program; HB_REASON_COUNT: none stands out. */
 static enum hb_reason reason_inside(const struct hb_ledger *l)
 {
     int64_t over = l->capacity > 0 && l->asked > l->capacity ? l->asked - l->capacity : -1;
     int64_t most = l->capacity > 0 ? l->capacity : LARGEST_BYTES;
     int64_t whole = l->capacity > 0 ? l->capacity : l->total;
-    bool weighty = l->padding > l->asked / 4 || (over > 0 && l->padding >= over);
     if (l->tensor && l->asked > most)
         return HB_REASON_ABOVE;
-    if (l->padding > 0 && weighty)
+    if (is_padded(l, over))
         return HB_REASON_PADDING;
     if (is_giant(l))
         return is_program(l) ? HB_REASON_HALF : HB_REASON_BUFFER;

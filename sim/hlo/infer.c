@@ -193,6 +193,20 @@ static bool add_dim(struct array *a, int64_t dim)
 
 /* ---- by operation ---- */
 
+/* Of what is made of elements of a type. */
+static enum hb_hlo_type type_made(enum hb_hlo_op op, enum hb_hlo_type of)
+{
+    bool wide = of == HB_HLO_C128 || of == HB_HLO_F64;
+    if (op == HB_HLO_OP_COMPARE || op == HB_HLO_OP_IS_FINITE)
+        return HB_HLO_PRED;
+    if (op == HB_HLO_OP_COMPLEX)
+        return wide ? HB_HLO_C128 : HB_HLO_C64;
+    if ((op == HB_HLO_OP_REAL || op == HB_HLO_OP_IMAG || op == HB_HLO_OP_ABS) &&
+        (of == HB_HLO_C64 || of == HB_HLO_C128))
+        return wide ? HB_HLO_F64 : HB_HLO_F32;
+    return of;
+}
+
 static bool infer_elementwise(const struct infer *x)
 {
     struct array a, b;
@@ -210,15 +224,7 @@ static bool infer_elementwise(const struct infer *x)
                 changed = true;
             }
     }
-    enum hb_hlo_type type = a.type;
-    bool wide = a.type == HB_HLO_C128 || a.type == HB_HLO_F64;
-    if (op == HB_HLO_OP_COMPARE || op == HB_HLO_OP_IS_FINITE)
-        type = HB_HLO_PRED;
-    else if (op == HB_HLO_OP_COMPLEX)
-        type = wide ? HB_HLO_C128 : HB_HLO_C64;
-    else if ((op == HB_HLO_OP_REAL || op == HB_HLO_OP_IMAG || op == HB_HLO_OP_ABS) &&
-             (a.type == HB_HLO_C64 || a.type == HB_HLO_C128))
-        type = wide ? HB_HLO_F64 : HB_HLO_F32;
+    enum hb_hlo_type type = type_made(op, a.type);
     if (type == a.type && !changed)
         return take_operand(x, first);
     a.type = type;
@@ -544,7 +550,8 @@ static bool infer(const struct infer *x)
 bool hb_hlo_infer(struct hb_hlo_reader *r, const struct hb_hlo_inst *inst, const char *at,
                   uint32_t *out_shape)
 {
-    struct infer x = {r, r->m, inst, out_shape};
+    struct infer x = {.r = r, .m = r->m, .inst = inst};
+    x.out = out_shape;
     if (!infer(&x))
         return hb_hlo_fail(r, at,
                            "the result's shape is left out, and does not follow from the "

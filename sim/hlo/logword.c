@@ -184,6 +184,18 @@ static enum hb_word_kind mark_of(struct hb_span s)
     return *s.at == '.' && last ? HB_WORD_END : HB_WORD_TEXT;
 }
 
+/* A byte that is neither letter nor digit: a word of its own, or what makes the last one a key. */
+static int take_mark(struct hb_span *s, struct hb_word *out, int count)
+{
+    enum hb_word_kind mark = mark_of(*s);
+    if (count && (*s->at == ':' || *s->at == '='))
+        out[count - 1].keys = true;
+    if (mark != HB_WORD_TEXT)
+        out[count++] = (struct hb_word){.kind = mark, .span = {s->at, s->at + 1}};
+    s->at++;
+    return count;
+}
+
 int hb_words_of(struct hb_span s, struct hb_word *out, int cap)
 {
     int count = 0;
@@ -203,12 +215,7 @@ int hb_words_of(struct hb_span s, struct hb_word *out, int cap)
         } else if (is_letter(*s.at)) {
             out[count++] = take_text(&s);
         } else {
-            enum hb_word_kind mark = mark_of(s);
-            if (count && (*s.at == ':' || *s.at == '='))
-                out[count - 1].keys = true;
-            if (mark != HB_WORD_TEXT)
-                out[count++] = (struct hb_word){.kind = mark, .span = {s.at, s.at + 1}};
-            s.at++;
+            count = take_mark(&s, out, count);
         }
     }
     return count;

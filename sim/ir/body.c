@@ -52,6 +52,26 @@ static bool is_kept_narrow(const struct hb_body *b, int v)
     return b->y->values[v].wide && b->saved->keep[v] != HB_KEEP_NO && !b->own_stacks;
 }
 
+/* Of the trips' values, in dimensions before their own. */
+static struct hb_shape stack_shape(const struct hb_body *b, int v, const int64_t *lead)
+{
+    const struct hb_value *value = &b->y->values[v];
+    const struct hb_shape *own = &value->shape;
+    int64_t parts = value->in_parts ? b->lo->spec->batch.seq / b->lo->local.seq : 1;
+    struct hb_shape s = {.dtype = own->dtype};
+    for (int i = 0; i < 3 && lead[i] > 0; i++) {
+        s.dim[s.rank++] = lead[i];
+        s.slices = hb_mul_sat(s.slices ? s.slices : 1, lead[i]);
+    }
+    if (b->sums_wide && v == b->y->input)
+        s.dtype = HB_DT_F32;
+    if (is_kept_narrow(b, v))
+        s.dtype = b->lo->compute;
+    for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
+        s.dim[s.rank++] = i == 2 ? own->dim[i] / parts : own->dim[i];
+    return s;
+}
+
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
     /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
@@ -60,21 +80,9 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
         enum hb_keep keep = b->saved->keep[v];
         if (keep == HB_KEEP_NO)
             continue;
-        struct hb_shape s = {.dtype = b->y->values[v].shape.dtype};
-        for (int i = 0; i < 3 && lead[i] > 0; i++) {
-            s.dim[s.rank++] = lead[i];
-            s.slices = hb_mul_sat(s.slices ? s.slices : 1, lead[i]);
-        }
-        const struct hb_shape *own = &b->y->values[v].shape;
-        if (b->sums_wide && (int)v == b->y->input)
-            s.dtype = HB_DT_F32;
-        if (is_kept_narrow(b, (int)v))
-            s.dtype = b->lo->compute;
-        int64_t parts = b->y->values[v].in_parts ? b->lo->spec->batch.seq / b->lo->local.seq : 1;
-        for (int i = 0; i < own->rank && s.rank < HB_SHAPE_RANK; i++)
-            s.dim[s.rank++] = i == 2 ? own->dim[i] / parts : own->dim[i];
-        b->stack[v] = hb_temp_tiled(b->lo, hb_body_name(b, (int)v, ", saved for backward"),
-                                    HB_CAT_SAVED, s, b->y->values[v].tiling);
+        b->stack[v] =
+            hb_temp_tiled(b->lo, hb_body_name(b, (int)v, ", saved for backward"), HB_CAT_SAVED,
+                          stack_shape(b, (int)v, lead), b->y->values[v].tiling);
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
         b->lo->p->bufs[b->stack[v]].fenced = fenced;
