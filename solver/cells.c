@@ -453,6 +453,7 @@ static bool dive_round(struct hb_search *s, const struct hb_segment *segment,
             return true;
         }
         *over = hb_smaller(*over, c->peak_bytes - limit);
+        c->runs = NULL;
     }
     return false;
 }
@@ -491,8 +492,7 @@ static bool dive_rung(struct hb_search *s, uint32_t rung, struct hb_choice *c)
         runs[i] = (struct hb_run){i, rung < last ? rung : last, hb_block_steps(&m->blocks[i])};
     }
     bool fits = try_choice(s, c);
-    if (fits)
-        c->runs = hb_brute_copy_runs(s->arena, runs, c->run_count);
+    c->runs = fits ? hb_brute_copy_runs(s->arena, runs, c->run_count) : NULL;
     return fits;
 }
 

@@ -191,8 +191,8 @@ static void list_every(struct hb_op_floor *s)
 struct hb_op_floor *hb_op_floor_open(struct hb_arena *arena, const struct hb_op_floor_ask *ask)
 {
     struct hb_op_floor *s = hb_arena_alloc(arena, 1, sizeof *s);
-    *s = (struct hb_op_floor){.arena = arena, .ask = *ask};
-    s->all = open_side(arena, ask->all, ask->live, ask->live_count);
+    *s = (struct hb_op_floor){
+        .arena = arena, .ask = *ask, .all = open_side(arena, ask->all, ask->live, ask->live_count)};
     list_every(s);
     return s;
 }
@@ -282,25 +282,32 @@ static int64_t operands_of(const struct hb_op_floor *s, const struct every *e)
     return sum;
 }
 
-/* Gradients that are there; all of them, where that is not known. */
-static int64_t gradients_of(const struct hb_op_floor *s, uint32_t every)
+static int64_t all_gradients(const struct hb_op_floor *s)
 {
     int64_t sum = 0;
-    for (uint32_t i = 0; i < s->all.live_count && !s->there; i++)
+    for (uint32_t i = 0; i < s->all.live_count; i++)
         if (is_gradient(&s->all, &s->all.live[i]))
             sum = hb_add_sat(sum, s->all.live[i].bytes);
+    return sum;
+}
+
+/* Those that are there, of one of `every`. */
+static int64_t gradients_of(const struct hb_op_floor *s, const bool *there)
+{
+    int64_t sum = 0;
     for (uint32_t k = 0; k < s->gradient_count; k++)
-        if (s->there[every * s->gradient_count + k])
+        if (there[k])
             sum = hb_add_sat(sum, s->gradients[k].bytes);
     return sum;
 }
 
 int64_t hb_op_floor_bytes(const struct hb_op_floor *s)
 {
-    int64_t most = 0, all = s->there ? 0 : gradients_of(s, 0);
+    int64_t most = 0, all = s->there ? 0 : all_gradients(s);
     for (uint32_t i = 0; i < s->every_count; i++) {
         const struct every *e = &s->every[i];
-        int64_t gradients = s->there ? gradients_of(s, i) : all;
+        int64_t gradients =
+            s->there ? gradients_of(s, s->there + (size_t)i * s->gradient_count) : all;
         if (!e->gone)
             most = hb_larger(most, hb_add_sat(operands_of(s, e), gradients));
     }

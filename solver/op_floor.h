@@ -45,10 +45,10 @@ struct hb_op_floor;
 /* In the arena. All that is asked about stays where it is. */
 struct hb_op_floor *hb_op_floor_open(struct hb_arena *arena, const struct hb_op_floor_ask *ask);
 /* Another of the programs. */
-void hb_op_floor_join(struct hb_op_floor *f, const struct hb_program *p, const struct hb_live *live,
+void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const struct hb_live *live,
                       uint32_t live_count);
 /* By the programs that were joined. Each makes it less, or nothing; before the first it is no more
  * than a sum that is above. */
-int64_t hb_op_floor_bytes(const struct hb_op_floor *f);
+int64_t hb_op_floor_bytes(const struct hb_op_floor *s);
 
 #endif

@@ -15,6 +15,6 @@ struct hb_screen;
 struct hb_screen *hb_screen_open(struct hb_arena *arena, struct hb_replay *replay, bool apart,
                                  const struct hb_part *parts, uint32_t count);
 /* The step, or the turns, of these parts take no less; INT64_MIN: nothing is known. */
-int64_t hb_screen_ns(struct hb_screen *screen, const struct hb_part *parts, uint32_t count);
+int64_t hb_screen_ns(struct hb_screen *c, const struct hb_part *parts, uint32_t count);
 
 #endif

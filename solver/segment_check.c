@@ -219,7 +219,7 @@ static void check_pairs(struct hb_building *w)
 static bool check_items(struct hb_building *w)
 {
     struct hb_segment *s = w->s;
-    struct hb_part parts[HB_PARTS_MAX];
+    struct hb_part parts[HB_PARTS_MAX] = {{0}};
     bool any = false;
     for (uint32_t i = 0; i < s->item_count; i++) {
         s->odd_whole[i] = !check_ordered(w, parts, hb_building_whole(w, i, parts));

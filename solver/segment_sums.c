@@ -395,10 +395,12 @@ static bool sum_group(struct hb_building *w, uint32_t group, struct slot_sums *s
 
 static void sum_fixed(struct hb_building *w, uint32_t group)
 {
-    struct sum sums[HB_BYTES_KINDS] = {{NULL, 0}};
-    for (int k = 0; k < HB_BYTES_KINDS; k++)
-        sums[k].row = w->items[group].fixed[k] =
-            hb_arena_alloc(w->arena, hb_segment_row(w->s), sizeof(int64_t));
+    struct sum sums[HB_BYTES_KINDS];
+    for (int k = 0; k < HB_BYTES_KINDS; k++) {
+        int64_t *row = hb_arena_alloc(w->arena, hb_segment_row(w->s), sizeof *row);
+        w->items[group].fixed[k] = row;
+        sums[k] = (struct sum){.row = row};
+    }
     for (uint32_t i = w->first_root[group]; i < w->first_root[group + 1]; i++) {
         uint32_t root = w->o.roots[w->roots_of[i]].buf;
         if (hb_building_counts(w, root) && hb_building_is_static(w, root))

@@ -55,7 +55,7 @@ struct hb_plan_space {
 /* All cells that hb_schema_check admits, for so many devices. False: there is none. */
 bool hb_space_make(struct hb_arena *arena, const struct hb_spec *base,
                    const struct hb_device *device, int64_t devices, struct hb_plan_space *out);
-struct hb_space_axes hb_space_axes_of(const struct hb_spec *base);
+struct hb_space_axes hb_space_axes_of(const struct hb_spec *s);
 /* Microbatches of a pipeline's cells; of others the file's own. */
 struct hb_values hb_space_microbatches(const struct hb_spec *base, const struct hb_cell *cell);
 /* Axes of the mesh that are free: mask of 1u << HB_AX_*. */

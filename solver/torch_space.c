@@ -65,8 +65,8 @@ void hb_torch_policies_make(struct hb_arena *arena, const struct hb_spec *base, 
     struct hb_remat list[MOST_POLICIES] = {{HB_POLICY_NONE, 0, 0}};
     size_t count = list_policies(base, remat, list), blocks = (size_t)base->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);
-    const struct hb_run **runs = hb_arena_alloc(arena, count, sizeof *runs);
-    const struct hb_block **turned = hb_arena_alloc(arena, count, sizeof *turned);
+    const struct hb_run **runs = hb_arena_alloc(arena, count, sizeof(const struct hb_run *));
+    const struct hb_block **turned = hb_arena_alloc(arena, count, sizeof(const struct hb_block *));
     for (size_t b = 0; b < blocks; b++) {
         struct hb_remat *own = hb_arena_alloc(arena, count, sizeof *own);
         for (size_t p = 0; p < count; p++)

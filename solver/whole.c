@@ -41,7 +41,7 @@ void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node)
 }
 
 double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uint32_t index,
-                           double best)
+                           double most)
 {
     const struct hb_cell *cell = &s->plan->space.cells[index];
     const struct hb_node_floor *f = hb_nodes_find_floor(s, node, cell);
@@ -55,7 +55,7 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
     }
     int64_t ns = hb_add_sat(f->floor.bound_ns, again ? node->floor.forward_ns : 0);
     double value = hb_search_value(s, index, ns, f->floor.live_bytes);
-    if (value >= best || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
+    if (value >= most || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
         return value;
     hb_search_cell_spec(s, index, &spec);
     int64_t relaxed = relax(s, &spec, &f->floor, hb_search_peak_bytes(s, index)).bound_ns;

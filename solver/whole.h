@@ -10,7 +10,7 @@
 void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node);
 /* What no configuration of a cell of the node is below; where the floors say that it is above
  * `most` already no more than that is found out. INFINITY: none of it fits. */
-double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uint32_t cell,
+double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uint32_t index,
                            double most);
 /* The least that a configuration of the space may be; `best`: none that was not run is below it. */
 double hb_whole_bound(struct hb_search *s, double best);

@@ -122,11 +122,16 @@ static void make_single(struct maker *m)
     }
 }
 
+static int64_t round_of(const struct hb_pipeline *p)
+{
+    int64_t round = hb_pipeline_round(p);
+    return round ? round : p->microbatches;
+}
+
 /* _get_1f1b_rank_ops: the chunk of the k-th pass of a direction. */
 static int64_t chunk_at(const struct maker *m, int64_t k, bool backward)
 {
-    int64_t round = hb_pipeline_round(m->p), at;
-    at = k / (round ? round : m->p->microbatches) % m->p->chunks;
+    int64_t at = k / round_of(m->p) % m->p->chunks;
     return backward ? m->p->chunks - 1 - at : at;
 }
 
@@ -144,9 +149,8 @@ static void make_interleaved(struct maker *m)
 {
     bool split = m->p->schedule == HB_SCHED_ZERO_BUBBLE;
     int64_t all = m->p->microbatches * m->p->chunks, paid = 0;
-    int64_t round = hb_pipeline_round(m->p);
-    int64_t warm = (m->p->chunks - 1) * (round ? round : m->p->microbatches) +
-                   (split ? 1 : 2) * (m->p->ranks - 1 - m->rank);
+    int64_t warm =
+        (m->p->chunks - 1) * round_of(m->p) + (split ? 1 : 2) * (m->p->ranks - 1 - m->rank);
     warm = warm < all ? warm : all;
     for (int64_t k = 0; k < warm; k++)
         add(m, HB_ACT_FORWARD, chunk_at(m, k, false), false);

@@ -267,24 +267,28 @@ static void keep_parts(struct hb_fsdp *f, struct hb_unit *u)
     }
 }
 
+static void unshard(struct hb_fsdp *f, struct hb_unit *g)
+{
+    issue_gather(f, g);
+    hb_tape_drop(f->t, f->last_gather);
+    copy_out(f, g);
+    f->last_gather = g->gathered;
+    g->gathered = HB_NONE;
+}
+
 void hb_fsdp_before_forward(struct hb_fsdp *f, struct hb_unit *u)
 {
+    struct hb_unit *ahead = u->ahead;
     if (f->plain)
         return;
     if (f->flat) {
         unshard_flat(f, u);
         return;
     }
-    for (struct hb_unit *g = u; g; g = g->more) {
-        if (g->whole)
-            continue;
-        issue_gather(f, g);
-        hb_tape_drop(f->t, f->last_gather);
-        copy_out(f, g);
-        f->last_gather = g->gathered;
-        g->gathered = HB_NONE;
-    }
-    for (struct hb_unit *g = u->ahead; g; g = g->more)
+    for (struct hb_unit *g = u; g; g = g->more)
+        if (!g->whole)
+            unshard(f, g);
+    for (struct hb_unit *g = ahead; g; g = g->more)
         issue_gather(f, g);
 }
 

@@ -34,7 +34,7 @@ void hb_titan_mark(struct hb_titan *e, bool rest, bool grads)
 static void free_gradients(struct hb_titan *e)
 {
     struct hb_unit *ends[] = {&e->first, &e->last, &e->root, &e->norm_alone, &e->head_alone};
-    enum { ENDS = sizeof ends / sizeof *ends };
+    enum { ENDS = sizeof ends / sizeof ends[0] };
     for (int64_t i = 0; i < e->layer_count + ENDS; i++)
         for (struct hb_unit *u = i < ENDS ? ends[i] : &e->layers[i - ENDS].unit; u; u = u->more) {
             hb_tape_drop(e->t, u->sharded);

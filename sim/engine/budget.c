@@ -14,6 +14,8 @@
  * memory than the default 64 GB"). */
 #include "sim/engine/budget.h"
 
+#include <inttypes.h>
+
 #include "base/arena.h"
 #include "base/size.h"
 #include "sim/eager/titan.h"
@@ -161,11 +163,11 @@ const char *hb_budget_host_words(struct hb_arena *arena, const struct hb_budget 
 const char *hb_budget_pool_words(struct hb_arena *arena, const struct hb_spec *spec,
                                  const struct hb_budget *budget, int64_t own_bytes)
 {
-    int64_t gib = 1ll << 30, all = hb_mul_sat(own_bytes, budget->host_devices);
+    int64_t gib = INT64_C(1) << 30, all = hb_mul_sat(own_bytes, budget->host_devices);
     if (spec->compiler != HB_XLA_GPU || all <= JAX_PINS_GIB * gib)
         return "";
     return hb_arena_printf(arena,
-                           "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=%lld is wanted: JAX pins %d GiB of a "
-                           "process unless told",
-                           (long long)(all / gib + (all % gib != 0)), (int)JAX_PINS_GIB);
+                           "XLA_PJRT_GPU_HOST_MEMORY_LIMIT_GB=%" PRId64
+                           " is wanted: JAX pins %d GiB of a process unless told",
+                           all / gib + (all % gib != 0), (int)JAX_PINS_GIB);
 }

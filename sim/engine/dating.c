@@ -24,8 +24,8 @@ static struct kept *place_of(struct kept *all, const struct hb_op *op)
 
 static bool is_of(const struct kept *k, const struct hb_op *op)
 {
-    return k->ns && k->kind == op->kind && !memcmp(&k->flops, &op->flops, sizeof k->flops) &&
-           !memcmp(&k->moved_bytes, &op->moved_bytes, sizeof k->moved_bytes);
+    return k->ns && k->kind == op->kind && k->flops == op->flops &&
+           k->moved_bytes == op->moved_bytes;
 }
 
 static int64_t op_ns(const struct hb_cost *cost, struct kept *all, uint32_t index)

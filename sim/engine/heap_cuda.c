@@ -92,9 +92,9 @@ struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits
 static uint16_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
 {
     bool small = bytes <= SMALL_BYTES;
-    for (uint16_t i = 0; i < c->pool_count; i++)
+    for (uint32_t i = 0; i < c->pool_count; i++)
         if (c->pools[i].stream == stream && c->pools[i].small == small)
-            return i;
+            return (uint16_t)i;
     if (c->pool_count == UINT16_MAX)
         HB_BUG("%u pools are too many", c->pool_count);
     c->pools = hb_grow(c->arena, c->pools, c->pool_count, &c->pool_cap, sizeof *c->pools);

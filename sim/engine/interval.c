@@ -15,14 +15,15 @@ enum { TRAIT_BITS = 4, TRAIT_MASK = 15, UNKNOWN = 15, PPM = 1000000 };
 /* How far errors spread, by what the learning part of the calibration records shows. */
 enum sort { USUAL, EXPERTS, KNOBS, HARD, FREE };
 
+static const char hard_words[] = "steps with pipelines, loops or nested scans, split sequences or "
+                                 "states on the host";
 static const char *const words[TRAIT_COUNT][5] = {
     [FAMILY] = {"xla-tpu", "xla-gpu on NVIDIA", "xla-gpu on AMD"},
     [CHIP] = {"v5e", "v5p", "v6e"},
     [SORT] = {[USUAL] = "usual dense steps",
               [EXPERTS] = "usual steps with experts",
               [KNOBS] = "scans with unusual knobs or few layers",
-              [HARD] = "steps with pipelines, loops or nested scans, split sequences or states on "
-                       "the host",
+              [HARD] = hard_words,
               [FREE] = "steps without activation constraints"},
     [LOSS] = {"whole logits", "logits in chunks"}};
 
