@@ -20,12 +20,12 @@
 
 /* Models of one kind that differ in depth, batch, length, what is kept and the attention. */
 static const struct rung {
-    int layers, batch, longer;
     const char *policy;
+    int layers, batch, longer;
     bool flash;
 } rungs[] = {
-    {2, 2, 1, "none", false}, {4, 2, 1, "none", true},  {4, 4, 1, "none", true},
-    {4, 4, 2, "full", true},  {8, 2, 1, "full", false}, {8, 4, 1, "full", true},
+    {"none", 2, 2, 1, false}, {"none", 4, 2, 1, true},  {"none", 4, 4, 1, true},
+    {"full", 4, 4, 2, true},  {"full", 8, 2, 1, false}, {"full", 8, 4, 1, true},
 };
 enum { RUNGS = sizeof rungs / sizeof rungs[0], HEAD = 128 };
 /* Less is not worth starting a process for. */

@@ -91,7 +91,7 @@ static const char *start_text(struct hb_env *env, const struct hb_node *config)
 /* Nobody guesses it. */
 static bool make_token(struct hb_env *env, char *out)
 {
-    unsigned char random[HB_SERVE_TOKEN / 2];
+    unsigned char random[HB_SERVE_TOKEN / 2] = {0};
     int fd = open("/dev/urandom", O_RDONLY);
     ssize_t got = fd < 0 ? -1 : read(fd, random, sizeof random);
     if (fd >= 0)

@@ -178,7 +178,7 @@ bool hb_calib_stretch(struct hb_calib *c, hb_calib_work *work, void *ctx, double
                       struct hb_stretch *out)
 {
     double values[MOST_SAMPLES];
-    double least_ns = fmax(SHORTEST_SAMPLE_NS, ns / (MOST_SAMPLES / 2));
+    double least_ns = fmax(SHORTEST_SAMPLE_NS, 2 * ns / MOST_SAMPLES);
     int repeats = 1;
     int count = 0;
     *out = (struct hb_stretch){.ns = 0};

@@ -204,6 +204,7 @@ static void emit_precision(struct hb_str *out, const struct hb_precision *p)
 static void emit_optimizer(struct hb_str *out, const struct hb_optim *o)
 {
     static const char *const keys[] = {"exp-avg-dtype", "exp-avg-sq-dtype"};
+    enum { KEYS = sizeof keys / sizeof keys[0] };
     bool narrow = false;
     text(out, "optimizer",
          o->name == HB_OPT_MOMENTUM || o->name == HB_OPT_SGD ? "sgd"
@@ -211,10 +212,10 @@ static void emit_optimizer(struct hb_str *out, const struct hb_optim *o)
                                                              : "adam");
     text(out, "clip-grad", o->clip ? "1.0" : "0.0");
     flag(out, "optimizer-cpu-offload", o->offload == HB_PLACE_PINNED_HOST);
-    for (int i = 0; i < o->moment_count && o->name == HB_OPT_ADAMW; i++)
+    for (int i = 0; i < KEYS && o->name == HB_OPT_ADAMW; i++)
         narrow = narrow || o->moments[i] == HB_DT_BF16;
     flag(out, "use-precision-aware-optimizer", narrow);
-    for (int i = 0; i < o->moment_count && narrow; i++)
+    for (int i = 0; i < KEYS && narrow; i++)
         text(out, keys[i], o->moments[i] == HB_DT_BF16 ? "bf16" : "fp32");
 }
 

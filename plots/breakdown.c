@@ -339,11 +339,12 @@ static void list_tensors(struct view *v, struct hb_box box)
         return;
     style.bold = true;
     hb_canvas_label(c, "largest tensors", (struct hb_point){box.x, box.y}, style);
-    for (uint32_t i = 0; i < rows * columns && i < o->tensor_count; i++)
+    for (uint32_t i = 0; i < rows * columns && i < o->tensor_count; i++) {
+        uint32_t column = i / rows, row = 1 + i % rows;
         list_tensor(v, &o->tensors[i],
-                    (struct hb_box){box.x + box.w / columns * (i / rows),
-                                    box.y + line * (i % rows + 1),
+                    (struct hb_box){box.x + box.w / columns * column, box.y + line * row,
                                     box.w / columns - (columns > 1 ? c->em : 0), line});
+    }
 }
 
 void hb_breakdown_draw(struct hb_canvas *c, const struct hb_outcome *outcomes, uint32_t count)

@@ -104,12 +104,14 @@ static void mark_bests(struct hb_arena *arena, const struct hb_sweep *s,
 void hb_fit_make(struct hb_arena *arena, const struct hb_sweep *sweep,
                  const struct hb_sweep_cell *cells, uint32_t own, struct hb_fit_map *out)
 {
-    uint32_t each = sweep->axes[0].count * (sweep->axis_count > 1 ? sweep->axes[1].count : 1);
+    uint32_t each = 1, facets = 1;
+    for (uint32_t i = 0; i < sweep->axis_count; i++)
+        *(i < 2 ? &each : &facets) *= sweep->axes[i].count;
     *out =
         (struct hb_fit_map){.name = hb_sweep_name(sweep),
                             .x = make_axis(arena, &sweep->axes[0]),
                             .y = make_axis(arena, sweep->axis_count > 1 ? &sweep->axes[1] : NULL),
-                            .facet_count = sweep->cell_count / each,
+                            .facet_count = facets,
                             .best = HB_NONE};
     out->cells = hb_arena_alloc(arena, sweep->cell_count, sizeof *out->cells);
     if (sweep->axis_count > 2)

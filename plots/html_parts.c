@@ -22,8 +22,8 @@ const char *const hb_html_style[] = {
     "background:var(--back);padding:4px 8px;z-index:3}",
     ".sub,figcaption,footer,.hint{color:var(--faint)}figcaption,.hint{font-size:.9rem}",
     ".badge{display:inline-block;border-radius:4px;padding:2px 10px;color:#fff;font-weight:600;",
-    "background:#00629a}.cut{border-left:5px solid var(--no);padding:2px "
-    "10px}.badge.no{background:#a84300}.badge.tight{background:#7a5c00}",
+    "background:#00629a}.cut{border-left:5px solid var(--no);padding:2px 10px}",
+    ".badge.no{background:#a84300}.badge.tight{background:#7a5c00}",
     "nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;margin:.8em 0}",
     "dl.figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:10px;",
     "margin:1em 0}dl.figures div{background:var(--panel);border:1px solid var(--line);",
@@ -33,8 +33,8 @@ const char *const hb_html_style[] = {
     ".pic svg,.thin svg{display:block;width:100%;height:auto}.pic svg{min-width:640px}",
     ".thin{display:none}",
     "@media screen and (max-width:600px){.pic{display:none}.thin{display:block}}",
-    ".mark{fill:none;stroke:#000;stroke-width:1.5;pointer-events:none}.dark .mark,.dim "
-    ".mark{stroke:#fff}",
+    ".mark{fill:none;stroke:#000;stroke-width:1.5;pointer-events:none}",
+    ".dark .mark,.dim .mark{stroke:#fff}",
     ":focus-visible{outline:3px solid var(--link);outline-offset:2px}",
     ".scroll{overflow-x:auto}.long{max-height:36em;overflow:auto;border:1px solid var(--line)}",
     "table{border-collapse:collapse;width:100%;font-size:.92rem}",

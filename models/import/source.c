@@ -40,7 +40,8 @@ void hb_quiet(struct hb_foreign *f, const struct hb_node *node)
 {
     if (was_taken(f, node))
         return;
-    f->taken = hb_grow(f->arena, f->taken, f->taken_count, &f->taken_cap, sizeof *f->taken);
+    f->taken =
+        hb_grow(f->arena, f->taken, f->taken_count, &f->taken_cap, sizeof(const struct hb_node *));
     f->taken[f->taken_count++] = node;
 }
 

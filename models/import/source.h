@@ -83,7 +83,8 @@ struct hb_shape {
 /* The model of f's configuration. False, with an error: a size is missing or no layers. */
 bool hb_put_model(struct hb_foreign *f, const struct hb_shape *shape, struct hb_loc at);
 /* Adds KEY: VALUE to each block's map under section ("attention"), or to the block itself. */
-void hb_put_in_blocks(struct hb_foreign *f, const char *section, const char *key, const char *text);
+void hb_put_in_blocks(struct hb_foreign *f, const char *section, const char *key,
+                      const char *value);
 
 /* ---- one importer a file: whether a tree is its own, and its reading */
 

@@ -51,10 +51,11 @@ void hb_graph_order_post(struct hb_arena *scratch, const struct hb_graph *g, uin
 {
     const struct hb_graph_comp *of = &g->comps[comp];
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct walk w = {.g = g, .first = of->first_op, .out = out};
+    struct walk w = {.g = g, .first = of->first_op};
     size_t edges = 1;
     for (uint32_t op = of->first_op; op < of->first_op + of->op_count; op++)
         edges += 1 + (g->ops[op].refs_at[HB_GRAPH_USES] - g->ops[op].refs_at[HB_GRAPH_OPERAND]);
+    w.out = out;
     w.state = hb_arena_alloc(scratch, of->op_count, 1);
     w.stack = hb_arena_raw(scratch, edges, sizeof *w.stack);
     for (uint32_t op = of->first_op; op < of->first_op + of->op_count; op++)

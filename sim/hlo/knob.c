@@ -123,35 +123,27 @@ static const struct {
     {ROW(DUMP, TORCH), "torch.cuda.memory._record_memory_history(), _dump_snapshot()"},
 };
 
-static const char *const keys[] = {
-#define HB_ENUM(name, key, set, title) key,
-    HB_KNOBS(HB_ENUM)
-#undef HB_ENUM
-};
-static const char *const titles[] = {
-#define HB_ENUM(name, key, set, title) title,
-    HB_KNOBS(HB_ENUM)
-#undef HB_ENUM
-};
-static const char *const sets[] = {
-#define HB_ENUM(name, key, set, title) set,
+static const struct {
+    const char *key, *set, *title;
+} knobs[] = {
+#define HB_ENUM(name, key, set, title) {key, set, title},
     HB_KNOBS(HB_ENUM)
 #undef HB_ENUM
 };
 
 const char *hb_knob_key(enum hb_knob knob)
 {
-    return keys[knob];
+    return knobs[knob].key;
 }
 
 const char *hb_knob_title(enum hb_knob knob)
 {
-    return titles[knob];
+    return knobs[knob].title;
 }
 
 const char *hb_knob_set(enum hb_knob knob)
 {
-    return sets[knob][0] ? sets[knob] : NULL;
+    return knobs[knob].set[0] ? knobs[knob].set : NULL;
 }
 
 /* What a framework stands on: its words help where it has none of its own. */

@@ -128,7 +128,7 @@ static inline struct hb_hlo_span hb_hlo_name_of(const struct hb_hlo_module *m, u
 }
 
 /* The value of an attribute; at null if there is none. */
-struct hb_hlo_span hb_hlo_attr_of(const struct hb_hlo_module *m, const struct hb_hlo_inst *inst,
+struct hb_hlo_span hb_hlo_attr_of(const struct hb_hlo_module *m, const struct hb_hlo_inst *at,
                                   const char *key);
 struct hb_hlo_span hb_hlo_attr(const struct hb_hlo_module *m, uint32_t inst, const char *key);
 /* What stands in a constant's brackets, and behind; at null: it is no constant. */

@@ -364,24 +364,23 @@ struct life {
 
 struct lives {
     struct life *list;
-    uint32_t count, cap;
+    uint32_t count;
     struct places by_address;
 };
 
-static void add_life(struct reader *r, struct lives *l, struct event e, int64_t start)
+static void add_life(struct lives *l, struct event e, int64_t start)
 {
-    l->list = hb_grow(r->arena, l->list, l->count, &l->cap, sizeof *l->list);
     set_place(&l->by_address, e.address, l->count);
     l->list[l->count++] = (struct life){e, start, INT64_MAX};
 }
 
-static void end_life(struct reader *r, struct lives *l, const struct event *e, int64_t at)
+static void end_life(struct lives *l, const struct event *e, int64_t at)
 {
     uint32_t place = find_place(&l->by_address, e->address);
     if (place == NO_PLACE) { /* older than the history */
         struct event older = *e;
         older.frames = HB_PICKLE_ABSENT;
-        add_life(r, l, older, NONE);
+        add_life(l, older, NONE);
         place = l->count - 1;
     }
     l->list[place].end = at;
@@ -392,27 +391,29 @@ static void end_life(struct reader *r, struct lives *l, const struct event *e, i
  * was given out again meanwhile, which its own request would have told. */
 static struct lives find_lives(struct reader *r)
 {
-    struct lives l = {.by_address = make_places(r->arena, r->event_count + r->now_count + 1)};
+    uint32_t most = r->event_count + r->now_count + 1;
+    struct lives l = {.list = hb_arena_raw(r->arena, most, sizeof *l.list),
+                      .by_address = make_places(r->arena, most)};
     struct places freed = make_places(r->arena, r->event_count + 1);
     for (uint32_t i = 0; i < r->event_count; i++) {
         const struct event *e = &r->events[i];
         if (e->action == ACT_ALLOC) {
             if (find_place(&l.by_address, e->address) != NO_PLACE)
-                end_life(r, &l, e, i); /* its free was not recorded */
-            add_life(r, &l, *e, i);
+                end_life(&l, e, i); /* its free was not recorded */
+            add_life(&l, *e, i);
         } else if (e->action == ACT_FREE) {
-            end_life(r, &l, e, i);
+            end_life(&l, e, i);
             set_place(&freed, e->address, i);
         } else if (e->action == ACT_FREED) {
             if (find_place(&freed, e->address) == NO_PLACE)
-                end_life(r, &l, e, i);
+                end_life(&l, e, i);
             set_place(&freed, e->address, NO_PLACE);
         }
     }
     for (uint32_t i = 0; i < r->now_count; i++)
         if (r->now[i].device == r->d->device &&
             find_place(&l.by_address, r->now[i].address) == NO_PLACE)
-            add_life(r, &l, r->now[i], NONE);
+            add_life(&l, r->now[i], NONE);
     return l;
 }
 

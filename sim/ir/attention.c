@@ -383,7 +383,7 @@ static struct traffic traffic_of(const struct hb_lower *lo, const struct hb_shap
                                  const struct heads *h)
 {
     double count = (double)h->batch * (double)h->q * (double)h->seq * (double)h->kv_seq;
-    double wide = hb_dtype_bits(scores->dtype) / 8, narrow = hb_dtype_bits(lo->compute) / 8;
+    double wide = hb_dtype_bits(scores->dtype) / 8.0, narrow = hb_dtype_bits(lo->compute) / 8.0;
     if (!lo->habits->softmax_apart)
         return (struct traffic){0};
     return (struct traffic){.all = count * (4 * wide + 2 * narrow),

@@ -61,7 +61,7 @@ static int64_t padded_elements(const struct hb_shape *s, int minor, int second)
 /* The least of all pairs; none is below what is there without padding. */
 static int64_t compact_elements(const struct hb_shape *s)
 {
-    int64_t best = INT64_MAX, plain = hb_shape_elements(s), sublanes[HB_SHAPE_RANK];
+    int64_t best = INT64_MAX, plain = hb_shape_elements(s), sublanes[HB_SHAPE_RANK] = {0};
     for (int i = 0; i < s->rank; i++)
         sublanes[i] = hb_round_up(s->dim[i], sublanes_of(s->dim[i]));
     for (int minor = s->rank - 1; minor >= 0 && best > plain; minor--) {

@@ -118,7 +118,8 @@ static double latency_us(const struct tail *t, enum sum_kind kind, double bytes,
     int64_t hosts = whole ? g.size / HB_HOST_DEVICES : g.size, groups = t->all.size / g.size;
     if (groups > HB_HOST_DEVICES || HB_HOST_DEVICES % groups != 0)
         return FALLBACK_US;
-    double devices = (double)(hosts * HB_HOST_DEVICES / groups), own = devices / (double)hosts;
+    int64_t own_devices = HB_HOST_DEVICES / groups;
+    double devices = (double)(hosts * own_devices), own = (double)own_devices;
     double passes = kind == SUM_ALL ? 1 : kind == EXCHANGE ? 2 : 3 - 1 / (double)g.size;
     double moved_us = pass_us(passes * bytes) + LAUNCH_US;
     if (kind == EXCHANGE)

@@ -13,7 +13,7 @@ trap 'exit 1' INT TERM
 count=0
 failed=0
 : "${CC:=cc}"
-flags="-std=c11 -I. -D_XOPEN_SOURCE=700 -DHB_VERSION=\"\" -DHB_SOURCE_DIR=\"\" -DHB_DATADIR=\"\""
+flags="-std=c11 -I. -D_XOPEN_SOURCE=700 -DHB_VERSION=\"\" -DHB_SOURCE_DIR=\"\" -DHB_DATADIR=\"/none\""
 
 find base hw models sim solver plots cli lib tests -name '*.[ch]' 2>/dev/null | sort >"$work/sources"
 grep '\.h$' "$work/sources" >"$work/headers"
