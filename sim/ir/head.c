@@ -351,6 +351,19 @@ bool hb_head_label_waits(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_DEPTH) || is_label_alone(lo);
 }
 
+/* Between plain gathers, over data beside fsdp, the labels' logits come behind the layers, hiding
+ * the table's sum over data: over two devices, of one sequence or on v5p (19 of 21 dumps of v5p
+ * and v6e, fsdp 4 to 64; over data 4 to 16 two of nine; not of a table, nor in an accumulation
+ * loop). */
+bool hb_head_label_over_data(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    int64_t data = hb_ways(lo, HB_AX_DATA);
+    bool alone = lo->local.batch == 1 || lo->chip->gathers_padded || hb_ways(lo, HB_AX_TENSOR) > 1;
+    return hb_weight_gathers_plain(lo) && s->batch.accumulate == 1 && !s->model.tied_embeddings &&
+           s->model.blocks[0].moe.experts == 0 && !hb_head_own_loss(lo) && data == 2 && alone;
+}
+
 bool hb_head_ring_first(const struct hb_lower *lo)
 {
     return fetches_in_ring(lo) && !is_fetching_late(lo);

@@ -521,7 +521,8 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else {
         head_grad(lo, c->seq, c->x, c->turned);
         ends->head_done = true;
-        bool read = hb_head_label_waits(lo) && !lo->spec->loss.onehot; /* masks read no logits */
+        bool late = hb_head_label_waits(lo) || hb_head_label_over_data(lo);
+        bool read = late && !lo->spec->loss.onehot; /* masks read no logits */
         ends->pending_logits = read ? c->logits : HB_NONE;
     }
 }
