@@ -434,12 +434,13 @@ bool hb_head_waits(const struct hb_lower *lo)
 
 /* v5e, whose collectives run beside the products, makes the head's gradient at once, f32, before
  * that of its input. Not with tensor parallelism (8B,v5e16x16,f64t4), nor beside host copies
- * (70B/remat=offload:layer_in). */
+ * (70B/remat=offload:layer_in). A table's over data alone (llama1b, qwen3-4b and smollm3 over 8 and
+ * 2: whole f32 gradient and logits through the layers). */
 static bool is_started_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
            !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           !lo->spec->model.tied_embeddings;
+           (!lo->spec->model.tied_embeddings || hb_ways(lo, HB_AX_DATA) > 1);
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;
