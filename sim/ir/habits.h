@@ -58,7 +58,7 @@ struct hb_chip {
     /* A sparse core puts the rows of a table's gradient in order, of 4 to 16 KiB each, from so many
      * on; 0: always, INT64_MAX: never. */
     int64_t sorted_long;
-    int64_t window_least;    /* lanes of a window in which each device sums its own part */
+    int64_t window_least; /* lanes of a window in which each device sums its own part */
     /* Parts of so many lanes are taken of a ring's rows as they lie, whose other factor is turned;
      * 0: of none. */
     int64_t ring_lanes;

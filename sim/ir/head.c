@@ -8,6 +8,43 @@
 #include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
 
+/* What is asked again and again. */
+static bool over_tensor(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_TENSOR) > 1;
+}
+
+static bool over_data(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_DATA) > 1;
+}
+
+static bool accumulates(const struct hb_lower *lo)
+{
+    return lo->spec->batch.accumulate > 1;
+}
+
+static bool is_tied(const struct hb_lower *lo)
+{
+    return lo->spec->model.tied_embeddings;
+}
+
+static bool mixes(const struct hb_lower *lo)
+{
+    return lo->spec->model.blocks[0].moe.experts > 0;
+}
+
+static bool is_whole(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunks == 1;
+}
+
+/* v5e, whose collectives run beside the products. */
+static bool is_room_early(const struct hb_lower *lo)
+{
+    return lo->chip->ring_room_early;
+}
+
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
  * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each); not beside
@@ -21,7 +58,7 @@ enum { HEAD_RING_TOKENS = 16384 };
 
 bool hb_head_ring(const struct hb_lower *lo)
 {
-    bool whole = hb_ways(lo, HB_AX_TENSOR) > 1 && !lo->spec->sharding.vocab_over_tensor;
+    bool whole = over_tensor(lo) && !lo->spec->sharding.vocab_over_tensor;
     return hb_in_rings(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
            hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
                lo->chip->head_ring_times * HEAD_RING_TOKENS;
@@ -94,7 +131,7 @@ static int64_t bytes_of(struct hb_shape s)
  * tensor 8 or context 8). */
 static bool is_split_twice(const struct hb_lower *lo)
 {
-    return hb_ways(lo, HB_AX_TENSOR) > 1 || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    return over_tensor(lo) || hb_ways(lo, HB_AX_SEQUENCE) > 1;
 }
 
 /* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
@@ -156,7 +193,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return !hb_head_short_ring(lo) && hb_ways(lo, HB_AX_TENSOR) > 1 && o->name == HB_OPT_ADAFACTOR;
+    return !hb_head_short_ring(lo) && over_tensor(lo) && o->name == HB_OPT_ADAFACTOR;
 }
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
@@ -169,7 +206,7 @@ static bool is_update_slow(const struct hb_lower *lo)
 static bool is_tied_early(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    if (!s->model.tied_embeddings || lo->maxtext)
+    if (!is_tied(lo) || lo->maxtext)
         return false;
     bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
     bool split = lo->local.batch_ways > 1;
@@ -204,7 +241,7 @@ static bool is_ring_late(const struct hb_lower *lo)
  * (gate/v5e,f4: f32[4096,32000] through the layers; gate/f4,d8k,s16k; not gate/f4,b4,P8). */
 static bool is_short_ring_late(const struct hb_lower *lo)
 {
-    if (hb_ways(lo, HB_AX_TENSOR) > 1)
+    if (over_tensor(lo))
         return lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
@@ -248,14 +285,17 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
 }
 
+static bool is_long_ring(const struct hb_lower *lo)
+{
+    return hb_head_ring(lo) && !hb_head_short_ring(lo) && !hb_head_own_loss(lo) && is_whole(lo);
+}
+
 /* Rings whose layers fetch from the host have an order of their own, that of the scheduler which
  * hides the fetches: read off 76 dumps of dense models, fsdp 8 to 32, tensor 1 to 8, of the MLP's,
  * q, k and v, attn_out and layer inputs on the host. */
 static bool fetches_in_ring(const struct hb_lower *lo)
 {
-    return hb_offloads(lo) && hb_head_ring(lo) && !hb_head_short_ring(lo) &&
-           !hb_head_own_loss(lo) && lo->spec->model.blocks[0].moe.experts == 0 &&
-           lo->spec->loss.chunks == 1;
+    return hb_offloads(lo) && is_long_ring(lo) && !mixes(lo);
 }
 
 static bool keeps(const struct hb_lower *lo)
@@ -268,17 +308,29 @@ static bool keeps(const struct hb_lower *lo)
  * none). */
 static bool is_fetching_late(const struct hb_lower *lo)
 {
-    bool more = lo->local.batch > 1 || lo->spec->model.tied_embeddings || keeps(lo);
-    return !lo->chip->ring_room_early || (more && hb_ways(lo, HB_AX_TENSOR) == 1);
+    bool more = lo->local.batch > 1 || is_tied(lo) || keeps(lo);
+    return !is_room_early(lo) || (more && !over_tensor(lo));
 }
 
 /* Beside it the f32 logits of one sequence stay, in an accumulation loop on v5p and v6e alone where
  * something is kept on the device (21 of 24; none of the others). */
 static bool is_label_fetching(const struct hb_lower *lo)
 {
-    bool alone = lo->local.batch == 1 && hb_ways(lo, HB_AX_TENSOR) == 1;
-    bool once = lo->spec->batch.accumulate == 1;
-    return alone && is_fetching_late(lo) && (once || (keeps(lo) && !lo->chip->ring_room_early));
+    bool alone = lo->local.batch == 1 && !over_tensor(lo);
+    bool once = !accumulates(lo);
+    return alone && is_fetching_late(lo) && (once || (keeps(lo) && !is_room_early(lo)));
+}
+
+/* Rings of experts that each device holds all of: the head's gradient comes behind the layers, with
+ * the logits of one sequence but in accumulation loops, where scans keep nothing (nine of ten dumps
+ * of v5e, v5p and v6e, fsdp 8 to 32, of the einsum and of sorted ones; not with names kept, two,
+ * and beside tensor parallelism two of eight). */
+static bool mixes_in_ring(const struct hb_lower *lo)
+{
+    const struct hb_spec *s = lo->spec;
+    bool alone = !over_tensor(lo) && hb_ways(lo, HB_AX_EXPERT) == 1 && !over_data(lo);
+    bool nothing = s->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || hb_offloads(lo));
+    return mixes(lo) && alone && nothing && is_long_ring(lo);
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
@@ -290,10 +342,10 @@ static bool is_label_fetching(const struct hb_lower *lo)
  */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
-    bool alone = hb_ways(lo, HB_AX_TENSOR) == 1 && hb_ways(lo, HB_AX_SEQUENCE) == 1;
-    if (lo->spec->model.blocks[0].moe.experts > 0)
+    bool alone = !over_tensor(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1;
+    if (mixes(lo))
         return true;
-    return lo->spec->batch.accumulate > 1 && alone && !hides_rows(lo);
+    return accumulates(lo) && alone && !hides_rows(lo);
 }
 
 /* Where neither what is kept nor the update decides. */
@@ -303,13 +355,13 @@ static bool waits_by_weights(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (ring && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
-    if (s->batch.accumulate > 1 || s->model.tied_embeddings)
+    if (accumulates(lo) || is_tied(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
         return true;
     if (hb_head_own_rule(lo) && is_own_rule_late(lo))
         return true;
-    if (hb_ways(lo, HB_AX_DATA) > 1 || s->model.blocks[0].moe.experts > 0)
+    if (over_data(lo) || mixes(lo))
         return false;
     if (ring)
         return is_ring_late(lo);
@@ -333,15 +385,16 @@ bool hb_head_post_order(const struct hb_lower *lo)
  * v5p and v6e, of two sequences, with the optimizer on the host or one-hot labels). */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
-    return lo->chip->ring_room_early && s->model.tied_embeddings && hb_head_ring(lo) &&
-           lo->local.batch == 1 && s->batch.accumulate == 1 && !hb_copies_queued(lo);
+    return is_room_early(lo) && is_tied(lo) && hb_head_ring(lo) && lo->local.batch == 1 &&
+           !accumulates(lo) && !hb_copies_queued(lo);
 }
 
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
     if (fetches_in_ring(lo))
         return is_label_fetching(lo);
+    if (mixes_in_ring(lo))
+        return lo->local.batch == 1 && !accumulates(lo);
     return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind(lo) ||
            hb_head_post_order(lo);
 }
@@ -357,11 +410,10 @@ bool hb_head_label_waits(const struct hb_lower *lo)
  * loop). */
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
     int64_t data = hb_ways(lo, HB_AX_DATA);
-    bool alone = lo->local.batch == 1 || lo->chip->gathers_padded || hb_ways(lo, HB_AX_TENSOR) > 1;
-    return hb_weight_gathers_plain(lo) && s->batch.accumulate == 1 && !s->model.tied_embeddings &&
-           s->model.blocks[0].moe.experts == 0 && !hb_head_own_loss(lo) && data == 2 && alone;
+    bool alone = lo->local.batch == 1 || lo->chip->gathers_padded || over_tensor(lo);
+    return hb_weight_gathers_plain(lo) && !accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
+           !hb_head_own_loss(lo) && data == 2 && alone;
 }
 
 bool hb_head_ring_first(const struct hb_lower *lo)
@@ -411,12 +463,14 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
 
 bool hb_head_waits(const struct hb_lower *lo)
 {
-    if (lo->spec->loss.chunks > 1)
+    if (!is_whole(lo))
         return false;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
     if (fetches_in_ring(lo))
         return is_fetching_late(lo);
+    if (mixes_in_ring(lo))
+        return true;
     if (keeps_and_fetches(lo) || is_ring_behind(lo))
         return true;
     if (is_tied_early(lo))
@@ -439,8 +493,7 @@ bool hb_head_waits(const struct hb_lower *lo)
 static bool is_started_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
-           !hb_head_own_rule(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           (!lo->spec->model.tied_embeddings || hb_ways(lo, HB_AX_DATA) > 1);
+           !hb_head_own_rule(lo) && !over_tensor(lo) && (!is_tied(lo) || over_data(lo));
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;
@@ -465,7 +518,7 @@ bool hb_head_sum_beside(const struct hb_lower *lo)
 bool hb_head_logits_again(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && hb_head_waits(lo) &&
-           !lo->spec->model.tied_embeddings && waiting_bytes(lo) >= lo->hbm_bytes;
+           !is_tied(lo) && waiting_bytes(lo) >= lo->hbm_bytes;
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
@@ -475,8 +528,8 @@ bool hb_head_logits_again(const struct hb_lower *lo)
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
-    return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) &&
-           lo->spec->loss.chunks == 1 && (!hb_head_waits(lo) || lo->spec->batch.accumulate > 1);
+    return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) && is_whole(lo) &&
+           (!hb_head_waits(lo) || accumulates(lo));
 }
 
 /* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
@@ -497,5 +550,5 @@ bool hb_head_last(const struct hb_lower *lo)
     bool muon = s->optimizer.name == HB_OPT_MUON;
     bool not_last = lo->habits->rings && (hb_offloads(lo) || muon); /* see is_label_last */
     return (narrow || late || lo->habits->head_last) && !not_last && !s->optimizer.clip &&
-           s->batch.accumulate == 1 && !s->model.tied_embeddings;
+           !accumulates(lo) && !is_tied(lo);
 }
