@@ -379,14 +379,20 @@ bool hb_head_post_order(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_POST);
 }
 
-/* v5e puts the ring of a tied head's gradient behind the layers though depth-first has it before:
- * of one sequence both logits stand in their backward pass (qwen3-4b over 8, 16 and 32, 12 and 36
- * layers, 4,096 and 8,192 tokens, 32,000 and 151,936 words: f32[4096,151936] and bf16 of it; not on
- * v5p and v6e, of two sequences, with the optimizer on the host or one-hot labels). */
+/* v5e puts the ring of a tied head's gradient behind the layers (qwen3-4b over 8, 16 and 32, 12 and
+ * 36 layers, 4,096 and 8,192 tokens, 32,000 and 151,936 words: f32[4096,151936] and bf16 of it;
+ * smollm over 16 with the optimizer on the host; not on v5p and v6e, nor with tensor parallelism).
+ */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
-    return is_room_early(lo) && is_tied(lo) && hb_head_ring(lo) && lo->local.batch == 1 &&
-           !accumulates(lo) && !hb_copies_queued(lo);
+    return is_room_early(lo) && is_tied(lo) && hb_head_ring(lo) && !over_tensor(lo) &&
+           !accumulates(lo);
+}
+
+/* With both logits of one sequence, but where states come from the host. */
+static bool is_ring_behind_both(const struct hb_lower *lo)
+{
+    return is_ring_behind(lo) && lo->local.batch == 1 && !hb_copies_queued(lo);
 }
 
 bool hb_head_both_wait(const struct hb_lower *lo)
@@ -395,7 +401,7 @@ bool hb_head_both_wait(const struct hb_lower *lo)
         return is_label_fetching(lo);
     if (mixes_in_ring(lo))
         return lo->local.batch == 1 && !accumulates(lo);
-    return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind(lo) ||
+    return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind_both(lo) ||
            hb_head_post_order(lo);
 }
 
