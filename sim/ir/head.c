@@ -298,27 +298,17 @@ static bool fetches_in_ring(const struct hb_lower *lo)
     return hb_offloads(lo) && is_long_ring(lo) && !mixes(lo);
 }
 
-static bool keeps(const struct hb_lower *lo)
-{
-    return lo->spec->model.blocks[0].remat.save != 0;
-}
-
-/* The ring comes behind the layers on v5p and v6e (49 of 54), on v5e that of several sequences, of
- * a table and beside what is kept, with no tensor parallelism beside it (6 of 8; of the 23 others
- * none). */
+/* The ring comes behind the layers on v5p and v6e (49 of 54), on v5e that of several sequences and
+ * of a table, with no tensor parallelism beside it (4 of 5; of the 26 others two). */
 static bool is_fetching_late(const struct hb_lower *lo)
 {
-    bool more = lo->local.batch > 1 || is_tied(lo) || keeps(lo);
-    return !is_room_early(lo) || (more && !over_tensor(lo));
+    return !is_room_early(lo) || ((lo->local.batch > 1 || is_tied(lo)) && !over_tensor(lo));
 }
 
-/* Beside it the f32 logits of one sequence stay, in an accumulation loop on v5p and v6e alone where
- * something is kept on the device (21 of 24; none of the others). */
+/* Beside it the f32 logits of one sequence stay, but in accumulation loops (21 of 25). */
 static bool is_label_fetching(const struct hb_lower *lo)
 {
-    bool alone = lo->local.batch == 1 && !over_tensor(lo);
-    bool once = !accumulates(lo);
-    return alone && is_fetching_late(lo) && (once || (keeps(lo) && !is_room_early(lo)));
+    return lo->local.batch == 1 && !over_tensor(lo) && is_fetching_late(lo) && !accumulates(lo);
 }
 
 /* Rings of experts that each device holds all of: the head's gradient comes behind the layers, with
