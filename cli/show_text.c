@@ -75,6 +75,8 @@ static void show_fit(const struct page *g)
     const struct hb_result *r = g->r;
     int64_t spare = r->budget_bytes - r->memory.peak_bytes;
     show_verdict(g, r->step_verdict, words[r->step_verdict]);
+    if (!r->host_fits)
+        fputs(" into the host's memory", g->out);
     fprintf(g->out, ": %s%s%sof %s on each device, ", size_text(g, r->memory.peak_bytes),
             hb_show_interval(g->env->arena, &r->interval), r->interval.records ? "\n      " : " ",
             size_text(g, r->budget_bytes));
@@ -86,7 +88,7 @@ static void show_fit(const struct page *g)
     const char *why = hb_budget_words(g->env->arena, &r->budget);
     fprintf(g->out, "%s%s%s", *why ? "      " : "", why, *why ? "\n" : "");
     int64_t more = (int64_t)((double)r->budget.device_bytes * MOST_FRACTION);
-    if (r->step_verdict != HB_VERDICT_FITS && r->budget.fraction < MOST_FRACTION &&
+    if (r->step_verdict != HB_VERDICT_FITS && r->host_fits && r->budget.fraction < MOST_FRACTION &&
         r->memory.peak_bytes <= more)
         fprintf(g->out, "      runtime.memory_fraction=%g would leave it %s\n", MOST_FRACTION,
                 size_text(g, more));

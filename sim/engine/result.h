@@ -27,7 +27,8 @@ struct hb_result {
     int64_t budget_bytes; /* budget.bytes */
     struct hb_budget budget;
     struct hb_interval interval; /* of the peak, at plan.confidence */
-    bool step_fits;              /* peak within the budget */
+    bool host_fits;              /* what it keeps on the host, where its size is known */
+    bool step_fits;              /* peak within the budget, and that */
     bool fits;                   /* the step and, where it is described, the loading */
     enum hb_verdict step_verdict;
     enum hb_verdict verdict; /* loading that does not fit included */

@@ -37,6 +37,13 @@ expect 1 hbmsim simulate $model --set hardware.hbm=10GiB
 out_has 'DOES NOT FIT: '
 out_has ' of 10.00 GiB on each device, '
 out_has ' too much'
+# What the host has no room for does not fit, however much of the device is free.
+expect 1 hbmsim simulate $model --set optimizer.offload=pinned_host --set hardware.host_memory=16GiB
+out_has "DOES NOT FIT into the host's memory: "
+out_has ': MORE THAN ITS 16.00 GiB'
+ok 'no more of the device is advised' sh -c '! grep -q runtime.memory_fraction= "$1"' - "$work/out"
+expect 1 hbmsim simulate $model --set optimizer.offload=pinned_host --set hardware.host_memory=16GiB --json
+out_has '"verdict": "does not fit"'
 
 expect 0 hbmsim simulate $model --json
 ok 'argument + output - alias + temp is the peak' test "$(number peak_bytes)" = \
