@@ -209,8 +209,8 @@ static bool end_result(struct hb_arena *arena, struct hb_diag *diag, struct hb_r
     out->host_fits = out->memory.host_bytes <= out->budget.host_bytes;
     out->step_fits = out->memory.peak_bytes <= out->budget_bytes && out->host_fits;
     hb_interval_make(arena, spec, spec->plan.confidence, out->memory.peak_bytes, &out->interval);
-    out->step_verdict = out->host_fits ? hb_interval_verdict(&out->interval, out->budget_bytes)
-                                       : HB_VERDICT_NOT;
+    out->step_verdict =
+        out->host_fits ? hb_interval_verdict(&out->interval, out->budget_bytes) : HB_VERDICT_NOT;
     rate_step(out);
     if (!check_time(diag, out))
         return false;
