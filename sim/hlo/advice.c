@@ -125,6 +125,13 @@ static const struct rule {
     {HB_KNOB_CHECKPOINT, TORCH, NOT(OF(NONE)), IF(TRAINS) | IF(WHOLE), 0},
     {HB_KNOB_SERVER, UNTOLD, IF(TRAINS) | IF(SERVES), IF(FIGURES) | IF(METAL)},
     {HB_KNOB_SERVER, BARE, IF(TRAINS) | IF(SERVES), IF(METAL)},
+    {HB_KNOB_FSDP, UNTOLD, IF(TRAINER) | IF(PLACES), IF(FIGURES) | IF(RUNS)},
+    {HB_KNOB_FSDP, UNTOLD, IF(TRAINS) | IF(WHOLLY), IF(FIGURES)},
+    {HB_KNOB_FSDP, BARE, IF(TRAINS) | IF(WHOLLY), 0},
+    {HB_KNOB_FSDP, UNTOLD, IF(MANY) | IF(TRAINS) | IF(LEAST) | IF(REMAT), IF(FIGURES)},
+    {HB_KNOB_FSDP, BARE, IF(MANY) | IF(TRAINS) | IF(LEAST) | IF(REMAT), 0},
+    {HB_KNOB_OTHERS, UNTOLD, IF(TRAINS) | IF(PLACES), IF(FIGURES)},
+    {HB_KNOB_LOSS_CHUNKS, UNTOLD, IF(TRAINS) | IF(VOCAB), IF(FIGURES)},
     {HB_KNOB_BATCH, UNTOLD, IF(TRAINS), IF(FIGURES)},
     {HB_KNOB_BATCH, UNTOLD, IF(TRAINER), IF(FIGURES) | IF(RUNS)},
     {HB_KNOB_BATCH, BARE, IF(TRAINS), 0},
@@ -218,6 +225,10 @@ static uint64_t traits_of(const struct teller *t)
            bit_if(mark[HB_MARK_SAVES], HB_TRAIT_SAVES) |
            bit_if(mark[HB_MARK_GATHERS], HB_TRAIT_WHOLE) |
            bit_if(mark[HB_MARK_SHARE], HB_TRAIT_LOWERS) |
+           bit_if(mark[HB_MARK_PLACES], HB_TRAIT_PLACES) |
+           bit_if(mark[HB_MARK_MANY], HB_TRAIT_MANY) |
+           bit_if(mark[HB_MARK_UNSHARDED], HB_TRAIT_WHOLLY) |
+           bit_if(mark[HB_MARK_WHOLE_LOGITS], HB_TRAIT_VOCAB) |
            bit_if(s->wanted_bytes >= 0, HB_TRAIT_FIGURES) |
            bit_if(s->wanted_bytes < HB_TELLER_POOL_BYTES, HB_TRAIT_SMALL) |
            bit_if(s->group_count, HB_TRAIT_LISTED);

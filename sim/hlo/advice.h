@@ -25,6 +25,10 @@ enum hb_trait {
     HB_TRAIT_REMAT,  /* recomputes whole layers already */
     HB_TRAIT_SAVES,  /* a checkpoint is written */
     HB_TRAIT_WHOLE,  /* a divided state is gathered, to load or to save it */
+    HB_TRAIT_PLACES, /* its weights are put onto the device */
+    HB_TRAIT_MANY,   /* several processes train together */
+    HB_TRAIT_WHOLLY, /* nothing of its state is divided */
+    HB_TRAIT_VOCAB,  /* logits of all words and tokens are spoken of */
     HB_TRAIT_LOWERS, /* somebody advises to lower a server's share */
     /* of the refusal, by its figures */
     HB_TRAIT_FIGURES, /* what was asked for is told */

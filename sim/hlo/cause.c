@@ -22,8 +22,8 @@ enum {
     STATE_PERCENT = 60
 };
 
-/* More than a device has that is to be had today. */
-#define LARGEST_BYTES ((int64_t)300 << 30)
+/* Contexts and a desktop take so much of a small device, too. */
+#define DESKTOP_BYTES ((int64_t)2 << 30)
 
 /* Whoever cannot get so little stands before full memory. */
 #define LITTLE_BYTES ((int64_t)64 << 20)
@@ -78,7 +78,7 @@ static enum hb_reason reason_outside(const struct hb_ledger *l)
         return HB_REASON_CONTEXT;
     if (l->pieces && l->asked < 0 && l->live < 0)
         return HB_REASON_SAID;
-    if (would_do(l, l->lost, LOST_PERCENT))
+    if (l->lost > DESKTOP_BYTES && would_do(l, l->lost, LOST_PERCENT))
         return HB_REASON_LOST;
     if (l->asked >= 0 && l->idle >= l->asked && !full &&
         l->idle > share_of(l->capacity, IDLE_PERCENT))
@@ -111,7 +111,7 @@ static bool is_padded(const struct hb_ledger *l, int64_t over)
 static enum hb_reason reason_inside(const struct hb_ledger *l)
 {
     int64_t over = l->capacity > 0 && l->asked > l->capacity ? l->asked - l->capacity : -1;
-    int64_t most = l->capacity > 0 ? l->capacity : LARGEST_BYTES;
+    int64_t most = l->capacity > 0 ? l->capacity : HB_LARGEST_BYTES;
     int64_t whole = l->capacity > 0 ? l->capacity : l->total;
     if (l->tensor && l->asked > most)
         return HB_REASON_ABOVE;

@@ -14,6 +14,9 @@
 /* Above any device of today, and what no program means. */
 #define HB_ABSURD_BYTES ((int64_t)2 << 40)
 
+/* More than a device has that is to be had today. */
+#define HB_LARGEST_BYTES ((int64_t)300 << 30)
+
 /* Bytes; -1: not told. A sentence names one as {asked}. */
 #define HB_LEDGER(X)                                                                               \
     X(asked)     /* one request, or all that a program keeps */                                    \

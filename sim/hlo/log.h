@@ -183,8 +183,15 @@ enum hb_log_mark {
     HB_MARK_LOADS,  /* weights are being loaded */
     HB_MARK_SCORES, /* attention's scores or mask are made */
     HB_MARK_LOGITS,
-    HB_MARK_IMAGES,    /* convolutions and samplers of images */
-    HB_MARK_NO_ENGINE, /* TensorRT gave up */
+    HB_MARK_WHOLE_LOGITS, /* somebody says that they are made for all words and tokens */
+    HB_MARK_PLACES,       /* a model is put onto its device: nothing of a batch is there yet */
+    HB_MARK_CALLS,        /* a notebook's cell failed, where its code is shown */
+    HB_MARK_RUN_CALLED,   /* ... in a call that runs a model */
+    HB_MARK_UNSHARDED,    /* FSDP says that it divides nothing */
+    HB_MARK_MANY,         /* several processes train together */
+    HB_MARK_DEVICE_ALLOC, /* C++'s bad_alloc, thrown by the device's allocator */
+    HB_MARK_IMAGES,       /* convolutions and samplers of images */
+    HB_MARK_NO_ENGINE,    /* TensorRT gave up */
     HB_MARK_BACKWARD,
     HB_MARK_UPDATES, /* the optimizer's step */
     HB_MARK_SAVES,   /* a checkpoint is written */

@@ -39,11 +39,21 @@ static void take_stem(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
+/* "... worked fine, but": whatever went well is not what failed; not "fine-tuning". */
+static bool goes_well(struct hb_span after)
+{
+    static const char *const words[] = {" fine,",  " fine.",  " fine but",   " ok,",
+                                        " ok.",    " ok but", " successful", "no problem,",
+                                        " is ok ", " OK,",    " well, but",  " well but"};
+    enum { NEAR = 32 };
+    return HB_SPAN_HAS_ANY(hb_span_first(after, NEAR), words);
+}
+
 /* "training", but not where each module of PyTorch asks whether it is: "training=self.training". */
 static void take_training(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
 {
-    if (!hb_span_starts(place->after, "=self."))
+    if (!hb_span_starts(place->after, "=self.") && !goes_well(place->after))
         take_stem(r, form, place);
 }
 
@@ -65,6 +75,14 @@ static void take_word(struct hb_log_reader *r, const struct hb_form *form,
         device = device || hb_span_starts(place->after, parts[i]);
     if (ends && !device && begins_word(form, place->before))
         take_mark(r, form, place);
+}
+
+/* "train", not "the train code, it is ok". */
+static void take_train(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    if (!goes_well(place->after))
+        take_word(r, form, place);
 }
 
 /* "reinforcement learning", "when learning", not the field's name. */
@@ -105,10 +123,11 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
     static const char *const things[] = {"odel", "eight", "heckpoint", "afetensor", "state_dict"};
     enum { NEAR = 32 };
     struct hb_span after = hb_span_first(place->after, NEAR), before = place->before;
-    before.end -= before.end > before.at; /* the word's first letter */
+    before.end -= before.end > before.at;     /* the word's first letter */
+    bool done = hb_span_starts(after, "ed "); /* "unloading all loaded models" */
     bool named = hb_span_starts(after, "ing ") && after.end - after.at > 4 && after.at[4] >= 'A' &&
                  after.at[4] <= 'Z' && is_then(before);
-    if (begins_word(form, place->before) && (named || HB_SPAN_HAS_ANY(after, things)))
+    if (!done && begins_word(form, place->before) && (named || HB_SPAN_HAS_ANY(after, things)))
         take_mark(r, form, place);
 }
 
@@ -120,7 +139,9 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
     enum { NEAR = 24 };
     struct hb_span before = hb_span_last(place->before, NEAR);
     struct hb_span after = hb_span_first(place->after, NEAR);
-    bool option = hb_span_starts(after, "d ") /* "saved": that went well */ ||
+    static const char *const outputs[] = {"prediction", "result", "output", "image"};
+    bool option = HB_SPAN_HAS_ANY(after, outputs) ||
+                  hb_span_starts(after, "d ") /* "saved": that went well */ ||
                   hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
                   hb_span_starts(after, "_strategy") || hb_span_has(before, "--");
     bool saves =
@@ -202,6 +223,42 @@ static void take_slot(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     hb_span_skip(&s, "_123456789");
     if (hb_span_starts(s, "/Assign") || hb_span_starts(s, "/Initializer"))
+        take_mark(r, form, place);
+}
+
+/* A notebook's "----> 1 y = model.predict(x)": the cell's own line comes first. */
+static void take_call(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    static const char *const calls[] = {"predict",    "generate(",   "pipe(",   "pipeline(",
+                                        "transcribe", ".inference(", ".infer(", "sample("};
+    struct hb_span dashes = place->before;
+    struct hb_span s = place->after;
+    int64_t line;
+    hb_span_skip(&dashes, " -[0;32m\033");
+    if (dashes.at < dashes.end || !hb_span_int(&s, &line) || hb_form_log(r)->mark[form->fact]++)
+        return;
+    if (HB_SPAN_HAS_ANY(s, calls))
+        hb_form_log(r)->mark[HB_MARK_RUN_CALLED]++;
+}
+
+/* "std::bad_alloc: cudaErrorMemoryAllocation", "bad_alloc: CUDA error at: ../include/rmm" */
+static void take_bad_alloc(struct hb_log_reader *r, const struct hb_form *form,
+                           const struct hb_form_place *place)
+{
+    static const char *const apis[] = {"cuda", "CUDA", "hip", "HIP"};
+    enum { NEAR = 24 };
+    if (HB_SPAN_HAS_ANY(hb_span_first(place->after, NEAR), apis))
+        take_mark(r, form, place);
+}
+
+/* "full-vocab fp32 logits", "materialize the logits" */
+static void take_logits(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    static const char *const words[] = {"full", "whole", "entire", "aterializ", "vocab", "fp32"};
+    enum { NEAR = 32 };
+    if (HB_SPAN_HAS_ANY(hb_span_last(place->before, NEAR), words))
         take_mark(r, form, place);
 }
 
@@ -360,6 +417,8 @@ static const struct hb_form rows[] = {
     SIGN("SamplerCustom", GENERATES),
     SIGN("--sample ", GENERATES),
     SIGN("test.py", GENERATES),
+    SIGN("test code", GENERATES),
+    SIGN("to evaluate", GENERATES),
     SIGN("in decorate_context", GENERATES), /* gradients are off */
     SIGN("jit(decode", GENERATES),
     SIGN("jit(sample", GENERATES),
@@ -463,6 +522,8 @@ static const struct hb_form rows[] = {
     SIGN("whisper_model_load:", LOADS),
     SIGN("paddle.load(", LOADS),
     SIGN("module._apply(fn)", LOADS),
+    SIGN("_apply(lambda t: t.cuda(device", PLACES),
+    SIGN("_apply(convert)", PLACES),
     SIGN("_apply(convert)", LOADS),
     SIGN(", in convert", LOADS),
     SIGN("odel failed to load", LOADS),
@@ -476,6 +537,16 @@ static const struct hb_form rows[] = {
     SIGN("attention_mask", SCORES),
     SIGN("cross_entropy", LOGITS),
     SIGN("logits", LOGITS),
+    ROW("logits", WHOLE_LOGITS, NULL, take_logits),
+    ROW("-> ", CALLS, NULL, take_call),
+    ROW("bad_alloc", DEVICE_ALLOC, NULL, take_bad_alloc),
+    SIGN("nproc_per_node", MANY),
+    SIGN("nproc-per-node", MANY),
+    SIGN("--num_processes", MANY),
+    SIGN("--num_gpus", MANY),
+    SIGN("nnodes", MANY),
+    SIGN("use `NO_SHARD`", UNSHARDED),
+    SIGN("ShardingStrategy.NO_SHARD", UNSHARDED),
     SIGN("log_softmax", LOGITS),
     SIGN("log_probs", LOGITS),
     STEM("yY", "olo", IMAGES),
@@ -493,12 +564,21 @@ static const struct hb_form rows[] = {
     SIGN("rasterize", IMAGES),
     SIGN("torch_geometric", IMAGES),
     STEM("uU", "pscal", IMAGES),
+    SIGN("inkowski", IMAGES), /* sparse convolutions */
+    SIGN("minkunet", IMAGES),
+    SIGN("oint cloud", IMAGES),
+    SIGN("spconv", IMAGES),
+    SIGN("rnn-t", IMAGES), /* frames of sound */
+    SIGN("RNN-T", IMAGES),
+    STEM("tT", "ransducer", IMAGES),
+    STEM("sS", "pectrogram", IMAGES),
+    SIGN("ampling rate", IMAGES),
     SIGN("edge_index", IMAGES),
     SIGN("num_nodes", IMAGES),
     SIGN("conv2d(", IMAGES),
     SIGN("conv3d(", IMAGES),
     SIGN("interpolate(", IMAGES),
-    {"rain", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT", .handle = take_word,
+    {"rain", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT", .handle = take_train,
      .unless = "ctx_t"}, /* llama.cpp's name of a length */
     WORD("pP", "retrain", LEARNS),
     STEM("tT", "rainer", LEARNS),

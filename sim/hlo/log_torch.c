@@ -288,6 +288,17 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
 
 enum { MIB = 1 << 20 };
 
+/* "... 62.19 MiB free", where the message is cut off. */
+static void take_cut_free(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    struct hb_span all = {place->before.at, place->before.end + 1}; /* with the unit's B */
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    struct hb_amount amount;
+    if (m && hb_span_has(place->before, "already allocated") && hb_span_amount_last(all, &amount))
+        hb_form_set(m, form->fact, amount);
+}
+
 static const struct hb_form rows[] = {
     {"out of memory. Tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
     {"out of memory. tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
@@ -321,6 +332,7 @@ static const struct hb_form rows[] = {
     {"already allocated;", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .value = BEFORE},
     {"free;", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
     {"free,", K(TORCH), ADDS, .fact = FACT(FREE), .value = BEFORE},
+    {"B free", K(TORCH), ADDS, .fact = FACT(FREE), .handle = take_cut_free},
     /* torch 1.0: what is cached beside what is allocated */
     {"cached)", K(TORCH), ADDS, .fact = FACT(UNALLOCATED), .value = BEFORE},
     {"reserved in total by PyTorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},

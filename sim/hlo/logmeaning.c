@@ -166,7 +166,7 @@ static const struct meaning {
     {"ram", MEMORY | THING | HOST},
     {"rapids", DEVICE},
     {"rccl", DEVICE | THING | LINKS},
-    {"reached", HOLDS},
+    {"reach", HOLDS},
     {"realloc", WANTS | ALLOCS},
     {"reduce", ADVISES},
     {"refused", FAILS},

@@ -543,11 +543,24 @@ static bool is_errno(const struct hb_sentence *l)
     return false;
 }
 
+/* "even after utilizing host RAM, we still ...": what did not help. */
+static bool is_conceded(const struct hb_sentence *l, int i)
+{
+    int end = i;
+    while (end < l->count && l->word[end].kind == HB_WORD_TEXT)
+        end++;
+    for (int k = i - 1; k >= 0 && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is(l, k, "even") || hb_sentence_is(l, k, "despite"))
+            return end < l->count && l->word[end].kind == HB_WORD_PAUSE;
+    return false;
+}
+
 /* A word of the host's, but not its equipment: "a 4070 with 32GB RAM". */
 static bool names_host(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
-        if (l->bits[i] & HOST && !(l->bits[i] & MEMORY && i > 0 && l->word[i - 1].has_unit) &&
+        if (l->bits[i] & HOST && !is_conceded(l, i) &&
+            !(l->bits[i] & MEMORY && i > 0 && l->word[i - 1].has_unit) &&
             !(l->bits[i] & MEMORY && hb_sentence_is(l, i - 1, "high")))
             return true;
     return false;
@@ -612,7 +625,7 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
     if (is_machine_out(l))
         return true;
     for (int i = 0; i < l->count; i++)
-        if (l->bits[i] & OWNER &&
+        if (l->bits[i] & OWNER && !is_conceded(l, i) &&
             (hb_sentence_ahead(l, i, 3, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator") ||
              (hb_sentence_is(l, i, "cpu") && hb_sentence_is(l, i + 1, "buffer"))))
             return true;

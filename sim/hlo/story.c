@@ -111,6 +111,7 @@ bool hb_teller_trains(const struct teller *t)
     const int64_t *mark = t->log->mark;
     /* One word of training among many of running is a name, "trainer.precision". */
     bool learns = 3 * mark[HB_MARK_LEARNS] > mark[HB_MARK_GENERATES] + mark[HB_MARK_SERVES];
+    learns = learns && !mark[HB_MARK_RUN_CALLED];
     return mark[HB_MARK_TRAINS] || learns ||
            (mark[HB_MARK_HINTS] && !may_run(t) && !hb_teller_is_least(t));
 }
@@ -125,7 +126,8 @@ bool hb_teller_generates(const struct teller *t)
 {
     const int64_t *mark = t->log->mark;
     bool named = mark[HB_MARK_NAMES] && !is_of_trainers(t);
-    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || named) && !hb_teller_trains(t);
+    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || mark[HB_MARK_RUN_CALLED] || named) &&
+           !hb_teller_trains(t);
 }
 
 bool hb_teller_is_least(const struct teller *t)
@@ -321,7 +323,7 @@ static bool is_of_the_host(const struct hb_log *log, enum hb_log_kind kind)
         return llabs(asked - of_host) <= log->message[kind].step[HB_FACT_ASKED];
     int64_t host = log->message[HB_LOG_HOST].line;
     int64_t line = log->message[HB_LOG_PLAIN].line;
-    if (kind != HB_LOG_PLAIN || !hb_log_seen(log, HB_LOG_HOST))
+    if (kind != HB_LOG_PLAIN || !hb_log_seen(log, HB_LOG_HOST) || log->mark[HB_MARK_DEVICE_ALLOC])
         return false;
     bool before = host < line && hb_log_fact(log, HB_LOG_PLAIN, HB_FACT_ASKED) < 0;
     bool beside = host == line && hb_log_fact(log, HB_LOG_HOST, HB_FACT_ASKED) >= 0;

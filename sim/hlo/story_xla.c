@@ -455,7 +455,9 @@ void hb_tell_xla(const struct teller *t)
         hb_teller_cause(t, HB_CAUSE_NONE, "The log has no failure beside this list.");
     } else {
         enum hb_reason reason = decide_pool(t, asked, p);
-        hb_teller_trait(t, reason == HB_REASON_POOL || reason == HB_REASON_ABOVE, HB_TRAIT_ABOVE);
+        hb_teller_trait(
+            t, reason == HB_REASON_POOL || reason == HB_REASON_ABOVE || asked > HB_LARGEST_BYTES,
+            HB_TRAIT_ABOVE);
         hb_teller_frees(t, HB_KNOB_OTHERS, lost_of(t));
         if (reason == HB_REASON_COPIES)
             tell_replication(t, asked);

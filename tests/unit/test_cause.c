@@ -60,6 +60,11 @@ static void holders_are_weighed(void **state)
     l.asked = 2 * GIB;
     l.others = -1;
     assert_reason(&l, HB_REASON_HELD);
+    l = of(100 * MIB, 50 * MIB, 6 * GIB);
+    l.lost = 2 * GIB; /* a third of a small card: a context and a desktop */
+    assert_reason(&l, HB_REASON_HELD);
+    l.lost = 2 * GIB + MIB;
+    assert_reason(&l, HB_REASON_LOST);
 }
 
 static void idle_memory_is_fragmented(void **state)
