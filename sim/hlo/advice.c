@@ -116,6 +116,8 @@ static const struct rule {
 /* Where nothing is known but what kind of program it was. */
 #define UNTOLD WORDS, NOT(OF(LIMIT) | OF(STATE) | OF(HOST))
 #define BARE   TORCH, OF(UNKNOWN)
+    {HB_KNOB_OTHERS, UNTOLD, IF(HELD), IF(FIGURES)},
+    {HB_KNOB_WEIGHTS, UNTOLD, IF(ONE) | IF(MANY), IF(FIGURES) | IF(TRAINS)},
     {HB_KNOB_QUANTIZE, UNTOLD, IF(LOADS), IF(FIGURES) | IF(SERVES)},
     {HB_KNOB_QUANTIZE, UNTOLD, IF(LOADS) | IF(METAL), IF(FIGURES)},
     {HB_KNOB_QUANTIZE, BARE, IF(LOADS), IF(SERVES)},
@@ -226,7 +228,8 @@ static uint64_t traits_of(const struct teller *t)
            bit_if(mark[HB_MARK_GATHERS], HB_TRAIT_WHOLE) |
            bit_if(mark[HB_MARK_SHARE], HB_TRAIT_LOWERS) |
            bit_if(mark[HB_MARK_PLACES], HB_TRAIT_PLACES) |
-           bit_if(mark[HB_MARK_MANY], HB_TRAIT_MANY) |
+           bit_if(mark[HB_MARK_MANY], HB_TRAIT_MANY) | bit_if(mark[HB_MARK_ONE], HB_TRAIT_ONE) |
+           bit_if(mark[HB_MARK_HELD], HB_TRAIT_HELD) |
            bit_if(mark[HB_MARK_UNSHARDED], HB_TRAIT_WHOLLY) |
            bit_if(mark[HB_MARK_WHOLE_LOGITS], HB_TRAIT_VOCAB) |
            bit_if(s->wanted_bytes >= 0, HB_TRAIT_FIGURES) |

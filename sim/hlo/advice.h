@@ -27,6 +27,8 @@ enum hb_trait {
     HB_TRAIT_WHOLE,  /* a divided state is gathered, to load or to save it */
     HB_TRAIT_PLACES, /* its weights are put onto the device */
     HB_TRAIT_MANY,   /* several processes train together */
+    HB_TRAIT_ONE,    /* weights are put onto one device */
+    HB_TRAIT_HELD,   /* a process that is gone holds the device */
     HB_TRAIT_WHOLLY, /* nothing of its state is divided */
     HB_TRAIT_VOCAB,  /* logits of all words and tokens are spoken of */
     HB_TRAIT_LOWERS, /* somebody advises to lower a server's share */

@@ -189,6 +189,8 @@ enum hb_log_mark {
     HB_MARK_RUN_CALLED,   /* ... in a call that runs a model */
     HB_MARK_UNSHARDED,    /* FSDP says that it divides nothing */
     HB_MARK_MANY,         /* several processes train together */
+    HB_MARK_ONE,          /* weights are put onto one device by its name */
+    HB_MARK_HELD,         /* a process that is gone or somebody's holds the device */
     HB_MARK_DEVICE_ALLOC, /* C++'s bad_alloc, thrown by the device's allocator */
     HB_MARK_IMAGES,       /* convolutions and samplers of images */
     HB_MARK_NO_ENGINE,    /* TensorRT gave up */

@@ -232,6 +232,7 @@ static const struct hb_form rows[] = {
     {"out of resource: shared memory", K(TPU_SCOPED), OPENS, .handle = hb_form_request,
      .text = "shared memory",
      .needs = "limit: ", .figures = {{"equired: ", FACT(NEEDED)}, {"imit: ", FACT(CAPACITY)}}},
+    {"message=\"Allocation Failure", K(PLAIN), OPENS, .value = NONE},
     {"llocated memory out of bound", K(TPU_SCOPED), OPENS, .value = NONE,
      .needs = "@SB<"}, /* Neuron */
     {"cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .handle = take_context},

@@ -45,7 +45,7 @@ static bool goes_well(struct hb_span after)
     static const char *const words[] = {" fine,",  " fine.",  " fine but",   " ok,",
                                         " ok.",    " ok but", " successful", "no problem,",
                                         " is ok ", " OK,",    " well, but",  " well but"};
-    enum { NEAR = 32 };
+    enum { NEAR = 56 };
     return HB_SPAN_HAS_ANY(hb_span_first(after, NEAR), words);
 }
 
@@ -159,6 +159,8 @@ static void take_resume(struct hb_log_reader *r, const struct hb_form *form,
     enum { NEAR = 48 };
     struct hb_span after = hb_span_first(place->after, NEAR);
     bool word = false;
+    if (hb_span_starts(hb_span_last(place->before, 2), "_")) /* --actual_resume: first weights */
+        return;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         word = word || hb_span_starts(after, verbs[i]);
     if (word && HB_SPAN_HAS_ANY(after, things))
@@ -240,6 +242,37 @@ static void take_call(struct hb_log_reader *r, const struct hb_form *form,
         return;
     if (HB_SPAN_HAS_ANY(s, calls))
         hb_form_log(r)->mark[HB_MARK_RUN_CALLED]++;
+}
+
+/* "CUDA_VISIBLE_DEVICES=0,1" */
+static void take_devices(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    int64_t first;
+    hb_span_skip(&s, "=\"' ");
+    if (hb_span_int(&s, &first) && hb_span_starts(s, ","))
+        take_mark(r, form, place);
+}
+
+/* "device_map='cuda:0'" */
+static void take_map(struct hb_log_reader *r, const struct hb_form *form,
+                     const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    hb_span_skip(&s, "=:\"' ");
+    if (hb_span_starts(s, "cuda:") || hb_span_starts(s, "npu:") || hb_span_starts(s, "xpu:"))
+        take_mark(r, form, place);
+}
+
+/* "sufficient reserved but unallocated memory", not PyTorch's own "If reserved but ..." */
+static void take_reserved(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    static const char *const words[] = {"ufficient", "ignificant", "arge", "uge", "uch ", "ot of"};
+    enum { NEAR = 24 };
+    if (HB_SPAN_HAS_ANY(hb_span_last(place->before, NEAR), words))
+        take_mark(r, form, place);
 }
 
 /* "std::bad_alloc: cudaErrorMemoryAllocation", "bad_alloc: CUDA error at: ../include/rmm" */
@@ -540,6 +573,15 @@ static const struct hb_form rows[] = {
     ROW("logits", WHOLE_LOGITS, NULL, take_logits),
     ROW("-> ", CALLS, NULL, take_call),
     ROW("bad_alloc", DEVICE_ALLOC, NULL, take_bad_alloc),
+    ROW("VISIBLE_DEVICES", MANY, NULL, take_devices),
+    ROW("device_map", ONE, NULL, take_map),
+    ROW("reserved but un", PIECES, NULL, take_reserved),
+    SIGN("ombie process", HELD),
+    SIGN("rocess holding", HELD),
+    SIGN("olding GPU memory", HELD),
+    SIGN("olds GPU memory", HELD),
+    SIGN("olding the GPU memory", HELD),
+    SIGN("sure the GPU is free", HELD),
     SIGN("nproc_per_node", MANY),
     SIGN("nproc-per-node", MANY),
     SIGN("--num_processes", MANY),
@@ -588,6 +630,9 @@ static const struct hb_form rows[] = {
     STEM("tT", "extual inversion", LEARNS),
     STEM("fF", "ine-tun", LEARNS),
     STEM("fF", "ine tun", LEARNS),
+    STEM("fF", "ine-Tun", LEARNS),
+    STEM("fF", "ine Tun", LEARNS),
+    STEM("fF", "ineTun", LEARNS),
     STEM("pP", "retraining", LEARNS),
     STEM("eE", "poch", LEARNS),
     WORD("gG", "radient", LEARNS),
@@ -629,6 +674,7 @@ static const struct hb_form rows[] = {
     SIGN("stage3_", LEARNS),
     SIGN("per_device_train", TRAINS),
     SIGN("nstruction tuning", TRAINS),
+    SIGN("nstruction Tuning", TRAINS),
     SIGN("parameter tuning", TRAINS),
     STEM("mM", "bs", TRAINS), /* "mbs4": sequences of a microbatch */
     SIGN("training_loop", TRAINS),

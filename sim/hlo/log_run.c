@@ -187,10 +187,10 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
 /* Between "batch" and its number: "batch_size_per_gpu is set to 1", "batch\u8bbe\u4e3a1". */
 static void skip_to_number(struct hb_span *s)
 {
-    static const char *const words[] = {"size",  "sz",   "per",   "gpu",  "device", "rank",
-                                        "to",    "is",   "of",    "was",  "set",    "as",
-                                        "at",    "in",   "a",     "and",  "has",    "been",
-                                        "micro", "down", "epoch", "only", "had",    "be"};
+    static const char *const words[] = {"already", "size", "sz",  "per", "gpu",  "device", "rank",
+                                        "to",      "is",   "of",  "was", "set",  "as",     "at",
+                                        "in",      "a",    "and", "has", "been", "micro",  "down",
+                                        "epoch",   "only", "had", "be",  "on"};
     const char *at = NULL;
     while (at != s->at) {
         at = s->at;

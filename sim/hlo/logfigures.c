@@ -29,10 +29,14 @@ static int rank_of(int bits)
  * limit": what somebody was given of the machine. */
 static int bits_at(const struct hb_sentence *l, int i)
 {
+    enum { FAR = 7 };
     bool passive = hb_sentence_is(l, i, "allocated") &&
                    (hb_sentence_is(l, i - 1, "be") || hb_sentence_is(l, i - 1, "get"));
     bool given = hb_sentence_is(l, i, "requested") &&
                  (hb_sentence_is(l, i - 1, "i") || hb_sentence_is(l, i - 1, "we"));
+    for (int k = i + 2; k <= i + FAR; k++) /* "allocating 32 GB of memory for the job" */
+        given = given || (l->bits[i] & ALLOCS && l->word[i + 1 < l->count ? i + 1 : i].has_unit &&
+                          hb_sentence_is_job(l, k));
     if (hb_sentence_is(l, i, "request") && i > 0 && l->word[i - 1].has_unit &&
         hb_sentence_ahead(l, i, 3, LIMITS) >= 0)
         return 0;

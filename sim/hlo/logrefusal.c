@@ -555,12 +555,18 @@ static bool is_conceded(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "32GB RAM", "64 GB of RAM" */
+static bool is_size_of(const struct hb_sentence *l, int i)
+{
+    int k = hb_sentence_is(l, i - 1, "of") ? i - 2 : i - 1;
+    return l->bits[i] & MEMORY && k >= 0 && l->word[k].has_unit;
+}
+
 /* A word of the host's, but not its equipment: "a 4070 with 32GB RAM". */
 static bool names_host(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
-        if (l->bits[i] & HOST && !is_conceded(l, i) &&
-            !(l->bits[i] & MEMORY && i > 0 && l->word[i - 1].has_unit) &&
+        if (l->bits[i] & HOST && !is_conceded(l, i) && !is_size_of(l, i) &&
             !(l->bits[i] & MEMORY && hb_sentence_is(l, i - 1, "high")))
             return true;
     return false;
@@ -615,6 +621,16 @@ static bool is_out_of_owner(const struct hb_sentence *l)
     return false;
 }
 
+/* "32 GB of memory for the job" */
+static bool is_of_job(const struct hb_sentence *l)
+{
+    enum { NEAR = 3 };
+    for (int i = 0; i < l->count; i++)
+        if (hb_sentence_is_job(l, i) && hb_sentence_behind(l, i, NEAR, MEMORY) >= 0)
+            return true;
+    return false;
+}
+
 bool hb_refusal_is_of_host(const struct hb_sentence *l)
 {
     if (is_segment(l) || is_out_of_owner(l) || (is_errno(l) && hb_sentence_has(l, LINKS)) ||
@@ -622,11 +638,13 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
         return true;
     if (hb_sentence_has(l, PINNED) || is_of_device(l))
         return hb_sentence_has(l, PINNED);
-    if (is_machine_out(l))
+    if (is_machine_out(l) || is_of_job(l))
         return true;
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER && !is_conceded(l, i) &&
             (hb_sentence_ahead(l, i, 3, MEMORY) >= 0 || hb_sentence_is(l, i + 1, "allocator") ||
+             (hb_sentence_is(l, i, "cpu") && i > 0 &&
+              l->bits[i - 1] & ALLOCS) || /* alloc_cpu.cpp */
              (hb_sentence_is(l, i, "cpu") && hb_sentence_is(l, i + 1, "buffer"))))
             return true;
     return names_host(l) || hb_sentence_has_pair(l, "object", "store") ||

@@ -98,6 +98,16 @@ bool hb_sentence_has_word(const struct hb_sentence *l, const char *text)
     return false;
 }
 
+bool hb_sentence_is_job(const struct hb_sentence *l, int i)
+{
+    static const char *const jobs[] = {"job", "jobs", "container", "containers",
+                                       "pod", "pods", NULL};
+    static const char *const articles[] = {"the", "my", "each", "a", "this", "our", NULL};
+    int to = hb_sentence_is_any(l, i - 1, articles) ? i - 2 : i - 1;
+    return hb_sentence_is_any(l, i, jobs) &&
+           (hb_sentence_is(l, to, "for") || hb_sentence_is(l, to, "to"));
+}
+
 /* "not", and what ends in it. */
 static bool is_not(const struct hb_sentence *l, int i)
 {

@@ -29,6 +29,8 @@ int hb_sentence_behind(const struct hb_sentence *l, int i, int far, int bits);
 bool hb_sentence_has(const struct hb_sentence *l, int bits);
 bool hb_sentence_has_pair(const struct hb_sentence *l, const char *first, const char *second);
 bool hb_sentence_has_word(const struct hb_sentence *l, const char *text);
+/* "... for the job", "to each pod": for what somebody asks the machine's memory. */
+bool hb_sentence_is_job(const struct hb_sentence *l, int i);
 /* Whether "not" or the like is among the `far` words before i. */
 bool hb_sentence_negates(const struct hb_sentence *l, int i, int far);
 
