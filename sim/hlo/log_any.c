@@ -363,7 +363,8 @@ static const struct hb_form rows[] = {
     ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
-    ANY(" ram"),         ANY("\u62a5\u9519"), ANY("rror 2"),       ANY("rror code 2"),
+    ANY(" ram"),         ANY(" Ram"),         ANY("\u62a5\u9519"), ANY("rror 2"),
+    ANY("rror code 2"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

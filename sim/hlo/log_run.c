@@ -187,10 +187,10 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
 /* Between "batch" and its number: "batch_size_per_gpu is set to 1", "batch\u8bbe\u4e3a1". */
 static void skip_to_number(struct hb_span *s)
 {
-    static const char *const words[] = {"already", "size", "sz",  "per", "gpu",  "device", "rank",
-                                        "to",      "is",   "of",  "was", "set",  "as",     "at",
-                                        "in",      "a",    "and", "has", "been", "micro",  "down",
-                                        "epoch",   "only", "had", "be",  "on"};
+    static const char *const words[] = {
+        "already", "setting", "size",  "sz",   "per",   "gpu",  "device", "rank", "to",
+        "is",      "of",      "was",   "set",  "as",    "at",   "in",     "a",    "and",
+        "has",     "been",    "micro", "down", "epoch", "only", "had",    "be",   "on"};
     const char *at = NULL;
     while (at != s->at) {
         at = s->at;
@@ -221,6 +221,13 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
         batch <= 0 || batch > MOST ||
         (s.end - s.at > 1 && strchr("/%._", *s.at) && s.at[1] >= '0' && s.at[1] <= '9'))
         return;
+    int64_t before_that;
+    if (hb_span_starts(s, " instead of ")) { /* "to 1 instead of 2": with 1 it went well */
+        s.at += sizeof " instead of " - 1;
+        batch = hb_span_int(&s, &before_that) && before_that > 0 && before_that <= MOST
+                    ? before_that
+                    : batch;
+    }
     int64_t *to = device ? &log->device_batch : &log->any_batch;
     *to = batch > *to ? batch : *to;
     (void)form;

@@ -303,6 +303,7 @@ static const struct hb_form rows[] = {
     {"out of memory. Tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
     {"out of memory. tried to allocate ", K(TORCH), OPENS, .handle = take_torch},
     {"Tried to allocate ", K(TORCH), OPENS, .handle = take_tried},
+    {"\"tried to allocate ", K(TORCH), OPENS, .handle = take_tried}, /* quoted by somebody */
     {"MPS backend out of memory ", K(TORCH), OPENS, .handle = take_mps},
     {"block with size larger than ", K(TORCH), OPENS, .handle = take_largest},
     {" would exceed allowed memory", K(TORCH), OPENS, .handle = take_exceed},

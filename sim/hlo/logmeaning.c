@@ -34,6 +34,7 @@ static const struct meaning {
     {"available", FREES},
     {"avoid", ADVISES},
     {"block", THING},
+    {"breakdown", ENDS},
     {"budget", LIMITS},
     {"buffer", WANTED | THING},
     {"but", PAUSES},

@@ -351,11 +351,47 @@ static bool is_full(const struct hb_sentence *l, int i)
            hb_sentence_behind(l, i, 3, MEMORY) >= 0 && !hb_sentence_negates(l, i, 2);
 }
 
+/* "my GPU memory runs out when ..." */
+static bool is_run_out(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"runs", "ran", "running", "run", NULL};
+    enum { FAR = 3 };
+    return hb_sentence_is_any(l, i, verbs) && hb_sentence_is(l, i + 1, "out") &&
+           !hb_sentence_is(l, i + 2, "of") && hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
+}
+
+/* "it stopped due to memory issues" */
+static bool is_stopped_of(const struct hb_sentence *l, int i)
+{
+    static const char *const nouns[] = {"issue",   "issues", "problem", "problems",
+                                        "reasons", "limit",  "limits",  NULL};
+    enum { FAR = 6 };
+    bool due = l->bits[i] & MEMORY && hb_sentence_is_any(l, i + 1, nouns) &&
+               (hb_sentence_is(l, i - 1, "to") || hb_sentence_is(l, i - 2, "to") ||
+                hb_sentence_is(l, i - 1, "of") || hb_sentence_is(l, i - 2, "of"));
+    for (int k = i - 1; due && k >= 0 && k >= i - FAR; k--)
+        if (l->bits[k] & (ENDS | FAILS) || hb_sentence_is(l, k, "stopped") ||
+            hb_sentence_is(l, k, "stops"))
+            return true;
+    return false;
+}
+
+/* "used 100% of the memory and then broke down" */
+static bool is_all_used(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3 };
+    struct hb_span s = l->word[i].span;
+    bool all =
+        l->word[i].kind == HB_WORD_NUMBER && hb_span_starts(s, "100") && l->word[i].text[0] == '%';
+    return all && hb_sentence_is(l, i + 1, "of") && hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 &&
+           hb_sentence_ahead(l, i, HB_SENTENCE_WORDS, ENDS) >= 0;
+}
+
 /* "my CPU memory is used up", "eats up all RAM", "the GPU memory explodes" */
 static bool is_used_up(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"used",   "uses", "using", "eaten",  "eats",
-                                        "eating", "ate",  "fills", "filled", NULL};
+    static const char *const verbs[] = {"used", "uses",  "using",  "eaten",   "eats", "eating",
+                                        "ate",  "fills", "filled", "filling", NULL};
     enum { FAR = 3 };
     if (hb_sentence_is(l, i, "explode") || hb_sentence_is(l, i, "explodes") ||
         hb_sentence_is(l, i, "exploded") || hb_sentence_is(l, i, "explosion"))
@@ -420,8 +456,9 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) ||
            is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
-           is_more_shared(l, i) || is_full(l, i) || is_used_up(l, i) || is_too_much_for(l, i) ||
-           is_chip_error(l, i) || is_above(l, i);
+           is_more_shared(l, i) || is_full(l, i) || is_run_out(l, i) || is_stopped_of(l, i) ||
+           is_all_used(l, i) || is_used_up(l, i) || is_too_much_for(l, i) || is_chip_error(l, i) ||
+           is_above(l, i);
 }
 
 /* Whether the sentence around a word speaks of a device. */
@@ -444,6 +481,17 @@ static bool is_ended(const struct hb_sentence *l, int i)
     for (int n = 2; n <= 4; n++)
         named = named || hb_sentence_is_any(l, i - n, things);
     return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
+}
+
+/* "the OS kills the process" */
+static bool is_ended_by_system(const struct hb_sentence *l, int i)
+{
+    static const char *const kills[] = {"kills", "killed", "kill", NULL};
+    static const char *const systems[] = {"os", "system", "kernel", "linux", "ubuntu", NULL};
+    static const char *const things[] = {"process", "script", "program", "training",
+                                         "it",      "job",    NULL};
+    bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
+    return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
 }
 
 /* "killed by signal: Segmentation fault" */
@@ -522,7 +570,8 @@ bool hb_refusal_is_kill(const struct hb_sentence *l, int i)
         return true;
     if (is_faulted(l, i))
         return false;
-    if (is_ended(l, i) || (hb_sentence_is(l, i, "oomkilled") && !is_compared(l, i)))
+    if (is_ended(l, i) || is_ended_by_system(l, i) ||
+        (hb_sentence_is(l, i, "oomkilled") && !is_compared(l, i)))
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
