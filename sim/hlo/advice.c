@@ -140,6 +140,8 @@ static const struct rule {
     {HB_KNOB_BATCH, BARE, IF(TRAINER), IF(RUNS)},
     {HB_KNOB_REMAT, UNTOLD, IF(TRAINS) | IF(LEAST), IF(FIGURES) | IF(REMAT)},
     {HB_KNOB_REMAT, BARE, IF(TRAINS) | IF(LEAST), IF(REMAT)},
+    {HB_KNOB_FEWER, UNTOLD, IF(INPUTS), IF(FIGURES) | IF(TRAINS)},
+    {HB_KNOB_REMAT, UNTOLD, IF(LEAST), IF(FIGURES) | IF(REMAT) | IF(RUNS)},
     {HB_KNOB_DUMP, UNTOLD, 0, IF(FIGURES) | IF(RUNS)},
     {HB_KNOB_DUMP, BARE, 0, IF(RUNS)},
 
@@ -230,6 +232,7 @@ static uint64_t traits_of(const struct teller *t)
            bit_if(mark[HB_MARK_PLACES], HB_TRAIT_PLACES) |
            bit_if(mark[HB_MARK_MANY], HB_TRAIT_MANY) | bit_if(mark[HB_MARK_ONE], HB_TRAIT_ONE) |
            bit_if(mark[HB_MARK_HELD], HB_TRAIT_HELD) |
+           bit_if(mark[HB_MARK_INPUTS], HB_TRAIT_INPUTS) |
            bit_if(mark[HB_MARK_UNSHARDED], HB_TRAIT_WHOLLY) |
            bit_if(mark[HB_MARK_WHOLE_LOGITS], HB_TRAIT_VOCAB) |
            bit_if(s->wanted_bytes >= 0, HB_TRAIT_FIGURES) |

@@ -31,6 +31,7 @@ enum hb_trait {
     HB_TRAIT_HELD,   /* a process that is gone holds the device */
     HB_TRAIT_WHOLLY, /* nothing of its state is divided */
     HB_TRAIT_VOCAB,  /* logits of all words and tokens are spoken of */
+    HB_TRAIT_INPUTS, /* how large an input is is spoken of */
     HB_TRAIT_LOWERS, /* somebody advises to lower a server's share */
     /* of the refusal, by its figures */
     HB_TRAIT_FIGURES, /* what was asked for is told */

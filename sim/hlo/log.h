@@ -193,6 +193,7 @@ enum hb_log_mark {
     HB_MARK_HELD,         /* a process that is gone or somebody's holds the device */
     HB_MARK_DEVICE_ALLOC, /* C++'s bad_alloc, thrown by the device's allocator */
     HB_MARK_IMAGES,       /* convolutions and samplers of images */
+    HB_MARK_INPUTS,       /* how large an input is */
     HB_MARK_NO_ENGINE,    /* TensorRT gave up */
     HB_MARK_BACKWARD,
     HB_MARK_UPDATES, /* the optimizer's step */

@@ -49,11 +49,21 @@ static bool goes_well(struct hb_span after)
     return HB_SPAN_HAS_ANY(hb_span_first(after, NEAR), words);
 }
 
+/* "the memory is enough for training": that went well. */
+static bool is_enough(struct hb_span before)
+{
+    static const char *const words[] = {"enough for ", "sufficient for "};
+    enum { NEAR = 20 };
+    return HB_SPAN_HAS_ANY(hb_span_last(before, NEAR), words) &&
+           !hb_span_has(hb_span_last(before, NEAR), "not ");
+}
+
 /* "training", but not where each module of PyTorch asks whether it is: "training=self.training". */
 static void take_training(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
 {
-    if (!hb_span_starts(place->after, "=self.") && !goes_well(place->after))
+    if (!hb_span_starts(place->after, "=self.") && !goes_well(place->after) &&
+        !is_enough(place->before))
         take_stem(r, form, place);
 }
 
@@ -68,7 +78,8 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
 static void take_word(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
-    bool ends = place->after.at == place->after.end || !is_lower(*place->after.at);
+    bool ends = (place->after.at == place->after.end || !is_lower(*place->after.at)) &&
+                !hb_span_starts(place->after, "_len"); /* of a forecast, "pred_len" */
     static const char *const parts[] = {" memory", " card", " board", " ram", " RAM", " driver"};
     bool device = false; /* "video memory" */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -123,8 +134,9 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
     static const char *const things[] = {"odel", "eight", "heckpoint", "afetensor", "state_dict"};
     enum { NEAR = 32 };
     struct hb_span after = hb_span_first(place->after, NEAR), before = place->before;
-    before.end -= before.end > before.at;     /* the word's first letter */
-    bool done = hb_span_starts(after, "ed "); /* "unloading all loaded models" */
+    before.end -= before.end > before.at;       /* the word's first letter */
+    bool done = hb_span_starts(after, "ed ") || /* "unloading all loaded models" */
+                hb_span_has(hb_span_last(before, 5), "only ");
     bool named = hb_span_starts(after, "ing ") && after.end - after.at > 4 && after.at[4] >= 'A' &&
                  after.at[4] <= 'Z' && is_then(before);
     if (!done && begins_word(form, place->before) && (named || HB_SPAN_HAS_ANY(after, things)))
@@ -242,6 +254,22 @@ static void take_call(struct hb_log_reader *r, const struct hb_form *form,
         return;
     if (HB_SPAN_HAS_ANY(s, calls))
         hb_form_log(r)->mark[HB_MARK_RUN_CALLED]++;
+}
+
+/* "many processes run on the first GPU", "GPU0 has so much process", "processes of other GPUs
+ * appear on GPU0": what each rank leaves on the first device. */
+static void take_crowd(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    static const char *const firsts[] = {"GPU0",  "GPU 0", "gpu0",      "gpu 0",
+                                         "GPU:0", "uda:0", "first GPU", "first gpu"};
+    static const char *const many[] = {"any ", "much ", "all ", "very ", "xtra ", "each ", "ther "};
+    enum { NEAR = 24, FAR = 48 };
+    struct hb_span before = hb_span_last(place->before, NEAR);
+    struct hb_span after = hb_span_first(place->after, FAR);
+    bool first = HB_SPAN_HAS_ANY(before, firsts) || HB_SPAN_HAS_ANY(after, firsts);
+    if (first && (HB_SPAN_HAS_ANY(before, many) || hb_span_has(after, "ther GPU")))
+        take_mark(r, form, place);
 }
 
 /* "CUDA_VISIBLE_DEVICES=0,1" */
@@ -378,6 +406,13 @@ static const struct hb_form rows[] = {
     STEM("wW", "aifu", GENERATES),
     STEM("eE", "srgan", GENERATES),
     STEM("bB", "enchmark", GENERATES),
+    STEM("bB", "asecall", GENERATES),
+    STEM("rR", "erank", GENERATES),
+    WORD("dD", "ecode", GENERATES),
+    WORD("dD", "ecoding", GENERATES),
+    SIGN("model.encode(", GENERATES),
+    SIGN("SentenceTransformer", NAMES),
+    SIGN("sentence_transformers", NAMES),
     STEM("rR", "estorat", GENERATES),
     STEM("sS", "ynthesi", GENERATES),
     STEM("sS", "uper-res", GENERATES),
@@ -572,10 +607,20 @@ static const struct hb_form rows[] = {
     SIGN("logits", LOGITS),
     ROW("logits", WHOLE_LOGITS, NULL, take_logits),
     ROW("-> ", CALLS, NULL, take_call),
+    SIGN("hen inference", RUN_CALLED),
+    SIGN("hen I inference", RUN_CALLED),
+    SIGN("hile inferenc", RUN_CALLED),
+    SIGN("emory during inference", RUN_CALLED),
+    SIGN("emory at inference", RUN_CALLED),
+    SIGN("emory in inference", RUN_CALLED),
+    SIGN("emory when testing", RUN_CALLED),
+    SIGN("emory during testing", RUN_CALLED),
+    SIGN("emory in test", RUN_CALLED),
     ROW("bad_alloc", DEVICE_ALLOC, NULL, take_bad_alloc),
     ROW("VISIBLE_DEVICES", MANY, NULL, take_devices),
     ROW("device_map", ONE, NULL, take_map),
     ROW("reserved but un", PIECES, NULL, take_reserved),
+    ROW("rocess", HELD, NULL, take_crowd),
     SIGN("ombie process", HELD),
     SIGN("rocess holding", HELD),
     SIGN("olding GPU memory", HELD),
@@ -623,6 +668,7 @@ static const struct hb_form rows[] = {
     {"rain", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT", .handle = take_train,
      .unless = "ctx_t"}, /* llama.cpp's name of a length */
     WORD("pP", "retrain", LEARNS),
+    STEM("rR", "etrain", LEARNS),
     STEM("tT", "rainer", LEARNS),
     {"raining", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT",
      .handle = take_training, .unless = "self.t"},
@@ -638,7 +684,19 @@ static const struct hb_form rows[] = {
     WORD("gG", "radient", LEARNS),
     ROW("earning", LEARNS, "lL", take_learning),
     ROW("atch", HINTS, "bB", take_batch),
-    SIGN("samples_per_gpu", HINTS),
+    SIGN("samples_per_gpu", LEARNS),  /* OpenMMLab's batch of training */
+    STEM("sS", "ubdivisions", HINTS), /* darknet's parts of a batch */
+    SIGN("esolution", INPUTS),
+    SIGN("mage size", INPUTS),
+    SIGN("mage_size", INPUTS),
+    SIGN("mg_size", INPUTS),
+    SIGN("nput size", INPUTS),
+    SIGN("ox size", INPUTS),
+    SIGN("crop size", INPUTS),
+    SIGN("tile size", INPUTS),
+    SIGN("equence length", INPUTS),
+    SIGN("ong sequence", INPUTS),
+    WORD("iI", "mages", INPUTS),
     WORD("lL", "oss", LEARNS),
     WORD("rR", "ollout", LEARNS),
     WORD("gG", "rpo", LEARNS),

@@ -303,6 +303,10 @@ static const struct hb_form rows[] = {
 
     ROW("atch", 0, take_batch),
     ROW("ATCH", 0, take_batch),
+    ROW("amples_per_gpu", 0, take_batch),
+    ROW("mgs_per_gpu", 0, take_batch),
+    ROW("AMPLES_PER_GPU", 0, take_batch),
+    ROW("MS_PER_BATCH", 0, take_batch),
     {"bs", HB_LOG_PLAIN, HB_FORM_ADDS, .handle = take_short_batch, .word = true},
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("rad-checkpoint", HB_SET_REMAT, take_checkpointing),

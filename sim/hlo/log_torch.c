@@ -45,6 +45,7 @@ static void take_torch(struct hb_log_reader *r, const struct hb_form *form,
 static void take_tried(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
 {
+    enum { NEAR = 16 }; /* not where a column of a printed log stands between */
     struct hb_span s = place->after;
     struct hb_amount amount;
     struct hb_log_message *m = hb_form_current(r, form->kind);
@@ -52,7 +53,7 @@ static void take_tried(struct hb_log_reader *r, const struct hb_form *form,
     const struct hb_log_message *said = hb_form_current(r, HB_LOG_PLAIN); /* in the line before */
     bool known = behind || hb_span_has(s, "total capac") || hb_span_has(s, "by PyTorch") ||
                  (said && said->line == hb_form_line(r) - 1);
-    if (hb_span_has(place->before, "out of memory") ||
+    if (hb_span_has(hb_span_last(place->before, NEAR), "out of memory") ||
         hb_span_has(place->before, "with size larger than") || !hb_span_amount(&s, 1, &amount) ||
         !known)
         return;
@@ -103,6 +104,19 @@ static void take_largest(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_log_message *m = hb_form_open(r, form->kind);
     memcpy(m->name, "XPU", sizeof "XPU");
     hb_form_set(m, HB_FACT_ALLOWED, most);
+    hb_form_set(m, HB_FACT_ASKED, asked);
+}
+
+/* Apple's: "Invalid buffer size: 17.62 GB", one tensor above what Metal gives at once. */
+static void take_invalid(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount asked;
+    if (!hb_span_amount(&s, 1, &asked) || asked.step_bytes <= 1)
+        return;
+    struct hb_log_message *m = hb_form_open(r, form->kind);
+    memcpy(m->name, "MPS", sizeof "MPS");
     hb_form_set(m, HB_FACT_ASKED, asked);
 }
 
@@ -305,6 +319,7 @@ static const struct hb_form rows[] = {
     {"Tried to allocate ", K(TORCH), OPENS, .handle = take_tried},
     {"\"tried to allocate ", K(TORCH), OPENS, .handle = take_tried}, /* quoted by somebody */
     {"MPS backend out of memory ", K(TORCH), OPENS, .handle = take_mps},
+    {"nvalid buffer size: ", K(TORCH), OPENS, .handle = take_invalid},
     {"block with size larger than ", K(TORCH), OPENS, .handle = take_largest},
     {" would exceed allowed memory", K(TORCH), OPENS, .handle = take_exceed},
     {"Currently allocated", K(TORCH), ADDS, .fact = FACT(ALLOCATED), .word = true},

@@ -40,6 +40,11 @@ static int bits_at(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "request") && i > 0 && l->word[i - 1].has_unit &&
         hb_sentence_ahead(l, i, 3, LIMITS) >= 0)
         return 0;
+    if (hb_sentence_is(l, i, "size") && hb_sentence_is(l, i - 1, "batch"))
+        return 0;
+    if (hb_sentence_is(l, i, "size") &&
+        (hb_sentence_is(l, i - 1, "swapfile") || hb_sentence_is(l, i - 1, "swap")))
+        return 0;
     return l->taken[i] ? 0 : passive ? WANTS : given ? LIMITS : l->bits[i];
 }
 
@@ -134,9 +139,15 @@ static bool is_behind_named(const struct hb_sentence *l, int i)
     return l->word[i].has_unit && digits >= LEAST_DIGITS && digits <= MOST_DIGITS && !number;
 }
 
-/* "Kaggle's GPUs (14GB available)" */
+/* "Kaggle's GPUs (14GB available)", "an error (GPU RAM 4GB)" */
 static bool is_in_brackets(const struct hb_sentence *l, int i)
 {
+    int first = i - 1;
+    while (first > 0 && l->bits[first] & (DEVICE | MEMORY) && !l->word[first].keys)
+        first--;
+    if (first >= 0 && first < i - 1 && *l->word[first].span.at == '(' && i + 1 < l->count &&
+        *l->word[i + 1].span.at == ')')
+        return l->word[i].has_unit;
     return i > 1 && *l->word[i - 1].span.at == '(' && l->bits[i - 2] & DEVICE && i + 2 < l->count &&
            *l->word[i + 2].span.at == ')';
 }
@@ -201,6 +212,8 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
     for (int n = i; first && n > 0 && n >= i - FAR; n--)
         if (hb_sentence_is(l, n - 1, "between"))
             return true;
+    if (hb_sentence_is(l, i - 1, "over") && hb_sentence_behind(l, i, FAR, HOLDS) >= 0)
+        return true; /* "RAM reaches over 12 GB" */
     const char *at = l->word[i].span.at;
     bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
     if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i) ||

@@ -203,6 +203,7 @@ static const struct meaning {
     {"supported", LIMITS},
     {"supports", LIMITS},
     {"swap", HOLDS},
+    {"swapfile", HOST},
     {"sycl", DEVICE},
     {"sysmem", MEMORY | THING},
     {"system", OWNER},

@@ -284,8 +284,13 @@ bool hb_refusal_is_more_than(const struct hb_sentence *l, int i)
     enum { FAR = 5 };
     bool more = hb_sentence_is(l, i, "more") || hb_sentence_is(l, i, "larger") ||
                 hb_sentence_is(l, i, "greater");
-    if (!more || !hb_sentence_is(l, i + 1, "than") || !hb_sentence_has(l, ALLOCS | WANTS))
+    int than = i + 1;
+    while (than < i + FAR && than < l->count && l->bits[than] & (MEMORY | DEVICE | OWNER))
+        than++; /* "more GPU memory than" */
+    if (!more || !hb_sentence_is(l, than, "than") || !hb_sentence_has(l, ALLOCS | WANTS))
         return false;
+    if (than > i + 1)
+        return hb_sentence_ahead(l, than, 3, LIMITS | TOTALS | FREES) >= 0;
     return hb_sentence_ahead(l, i, FAR, LIMITS | TOTALS | FREES) >= 0 &&
            hb_sentence_ahead(l, i, FAR + 3, THING) >= 0;
 }
@@ -343,7 +348,8 @@ static bool is_but_only(const struct hb_sentence *l, int i)
 /* "your RAM was full", "RAM usage is maxed" */
 static bool is_full(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"is", "was", "are", "were", "gets", "got", "becomes", NULL};
+    static const char *const verbs[] = {"is",  "was",     "are",    "were",   "gets",
+                                        "got", "becomes", "caused", "causes", NULL};
     bool told = hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
     bool host = (hb_sentence_is(l, i, "filled") || hb_sentence_is(l, i, "maxed")) &&
                 hb_sentence_behind(l, i, 3, HOST) >= 0; /* a device's may spill over */
@@ -358,6 +364,16 @@ static bool is_run_out(const struct hb_sentence *l, int i)
     enum { FAR = 3 };
     return hb_sentence_is_any(l, i, verbs) && hb_sentence_is(l, i + 1, "out") &&
            !hb_sentence_is(l, i + 2, "of") && hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
+}
+
+/* "1024 pixels, memory out", "train one, memory out of" */
+static bool is_memory_out(const struct hb_sentence *l, int i)
+{
+    return l->bits[i] & MEMORY && hb_sentence_is(l, i + 1, "out") &&
+           (i + 2 >= l->count || l->word[i + 2].kind != HB_WORD_TEXT ||
+            hb_sentence_is(l, i + 2, "when") || hb_sentence_is(l, i + 2, "error") ||
+            (hb_sentence_is(l, i + 2, "of") &&
+             (i + 3 >= l->count || l->word[i + 3].kind != HB_WORD_TEXT)));
 }
 
 /* "it stopped due to memory issues" */
@@ -400,6 +416,43 @@ static bool is_used_up(const struct hb_sentence *l, int i)
            !hb_sentence_is(l, i + 2, "to") &&
            (hb_sentence_behind(l, i, FAR, MEMORY) >= 0 ||
             hb_sentence_ahead(l, i + 1, FAR, MEMORY) >= 0);
+}
+
+/* "crashes", "freezes the machine" */
+static bool is_end(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"dies",    "die",      "freeze",  "freezes",  "froze",
+                                        "frozen",  "freezing", "hangs",   "hung",     "restarts",
+                                        "restart", "reboot",   "reboots", "rebooted", NULL};
+    return l->bits[i] & ENDS || hb_sentence_is_any(l, i, verbs) ||
+           ((hb_sentence_is(l, i, "shuts") || hb_sentence_is(l, i, "shut")) &&
+            hb_sentence_is(l, i + 1, "down"));
+}
+
+/* "memory usage keeps growing and the process dies", "it crashes because RAM usage climbs" */
+static bool is_grown(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {
+        "grow",     "reach",    "reaches", "reached",   "shoot",      "shoots",
+        "shooting", "grows",    "growing", "grew",      "grown",      "climb",
+        "climbs",   "climbing", "climbed", "increases", "increasing", "increased",
+        "rises",    "rising",   "rose",    "risen",     "explodes",   "ballooning",
+        "balloons", "spikes",   "leaks",   "leaking",   "jumps",      NULL};
+    static const char *const eats[] = {"eats",  "ate",   "eating", "consumes", "consuming",
+                                       "fills", "takes", "hogs",   NULL};
+    enum { FAR = 12, NEAR = 4, WIDE = 16 };
+    bool grows = hb_sentence_is_any(l, i, verbs) && hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
+    bool eaten = hb_sentence_is_any(l, i, eats) && hb_sentence_is(l, i + 1, "all") &&
+                 hb_sentence_ahead(l, i + 1, NEAR, MEMORY) >= 0;
+    if (!grows && !eaten)
+        return false;
+    for (int k = i + 1; k < l->count && k <= i + WIDE && l->word[k].kind != HB_WORD_END; k++)
+        if (is_end(l, k) && !hb_sentence_negates(l, k, 3))
+            return true;
+    for (int k = i - 1; k >= 0 && k >= i - WIDE && l->word[k].kind != HB_WORD_END; k--)
+        if (is_end(l, k) && !hb_sentence_negates(l, k, 3))
+            return true;
+    return false;
 }
 
 /* Python's "MemoryError" */
@@ -457,8 +510,8 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
            is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) ||
            is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
            is_more_shared(l, i) || is_full(l, i) || is_run_out(l, i) || is_stopped_of(l, i) ||
-           is_all_used(l, i) || is_used_up(l, i) || is_too_much_for(l, i) || is_chip_error(l, i) ||
-           is_above(l, i);
+           is_all_used(l, i) || is_used_up(l, i) || is_grown(l, i) || is_memory_out(l, i) ||
+           is_too_much_for(l, i) || is_chip_error(l, i) || is_above(l, i);
 }
 
 /* Whether the sentence around a word speaks of a device. */
@@ -491,6 +544,10 @@ static bool is_ended_by_system(const struct hb_sentence *l, int i)
     static const char *const things[] = {"process", "script", "program", "training",
                                          "it",      "job",    NULL};
     bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
+    int by = hb_sentence_is(l, i + 2, "the") ? i + 3 : i + 2;
+    if (hb_sentence_is(l, i, "killed") && hb_sentence_is(l, i + 1, "by") &&
+        hb_sentence_is_any(l, by, systems))
+        return true; /* "will be killed by the system" */
     return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
 }
 
@@ -670,6 +727,19 @@ static bool is_out_of_owner(const struct hb_sentence *l)
     return false;
 }
 
+/* "until the system freezes": a device's end stops no machine; "your notebook tried to allocate" */
+static bool is_machine_stopped(const struct hb_sentence *l)
+{
+    static const char *const machines[] = {"system", "machine", "computer", "pc",
+                                           "laptop", "desktop", NULL};
+    static const char *const others[] = {"reboot", "restart", NULL}; /* what is to be done */
+    for (int i = 1; i < l->count; i++)
+        if (is_end(l, i) && !hb_sentence_is_any(l, i, others) &&
+            (hb_sentence_is_any(l, i - 1, machines) || hb_sentence_is_any(l, i + 2, machines)))
+            return true;
+    return hb_sentence_has_pair(l, "your", "notebook");
+}
+
 /* "32 GB of memory for the job" */
 static bool is_of_job(const struct hb_sentence *l)
 {
@@ -687,7 +757,7 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
         return true;
     if (hb_sentence_has(l, PINNED) || is_of_device(l))
         return hb_sentence_has(l, PINNED);
-    if (is_machine_out(l) || is_of_job(l))
+    if (is_machine_out(l) || is_of_job(l) || is_machine_stopped(l))
         return true;
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER && !is_conceded(l, i) &&

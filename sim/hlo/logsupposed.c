@@ -86,6 +86,9 @@ static bool is_supposed(const struct hb_sentence *l, int i)
          k++)
         if (hb_sentence_is_any(l, k, modals))
             return true;
+    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
+        if (hb_sentence_is(l, k, "noticed") || hb_sentence_is(l, k, "observed"))
+            return false; /* "I noticed that the memory would grow": a habit */
     if (hb_sentence_is_any(l, i - 1, modals) ||
         (hb_sentence_is(l, i - 1, "be") && hb_sentence_is_any(l, i - 2, modals)))
         return true;
