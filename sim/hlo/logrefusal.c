@@ -477,7 +477,9 @@ static bool is_segment(const struct hb_sentence *l)
                   hb_sentence_has_pair(l, "failed", "to");
     bool files =
         hb_sentence_has_pair(l, "open", "files") || hb_sentence_has_pair(l, "file", "exists");
-    return segment && !files && (hb_sentence_has_pair(l, "space", "left") || opened);
+    bool small = hb_sentence_has_pair(l, "space", "left") &&
+                 (hb_sentence_has_pair(l, "shared", "memory") || hb_span_has(l->span, "</torch_"));
+    return small || (segment && !files && (hb_sentence_has_pair(l, "space", "left") || opened));
 }
 
 /* "vmem error" */
@@ -497,7 +499,9 @@ static bool is_error_of_memory(const struct hb_sentence *l, int i)
                (hb_sentence_is(l, noun, "issues") || hb_sentence_is(l, noun, "problems") ||
                 hb_sentence_is(l, noun, "errors")) &&
                (hb_sentence_is(l, i - 1, "into") || hb_sentence_is(l, i - 2, "into") ||
-                hb_sentence_is(l, i - 1, "get") || hb_sentence_is(l, i - 1, "getting"));
+                hb_sentence_is(l, i - 1, "get") || hb_sentence_is(l, i - 1, "getting") ||
+                hb_sentence_is(l, i - 1, "got") || hb_sentence_is(l, i - 1, "having") ||
+                hb_sentence_is(l, i - 1, "facing"));
     return met || (error && (i == 0 || l->bits[i - 1] & DEVICE));
 }
 

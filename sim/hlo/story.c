@@ -326,8 +326,8 @@ static bool is_of_the_host(const struct hb_log *log, enum hb_log_kind kind)
     if (kind != HB_LOG_PLAIN || !hb_log_seen(log, HB_LOG_HOST) || log->mark[HB_MARK_DEVICE_ALLOC])
         return false;
     bool before = host < line && hb_log_fact(log, HB_LOG_PLAIN, HB_FACT_ASKED) < 0;
-    bool beside = host == line && hb_log_fact(log, HB_LOG_HOST, HB_FACT_ASKED) >= 0;
-    return before || beside;
+    bool told = of_host >= 0 && hb_str_same(log->message[HB_LOG_HOST].name, HB_LOG_REFUSED);
+    return before || (host == line && of_host >= 0) || (told && asked < 0);
 }
 
 /* What PyTorch says after a server's own word that it cannot begin. */
