@@ -147,7 +147,7 @@ static int64_t gradient_bytes(struct hb_arena *scratch, const struct bound_ask *
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
         for (uint32_t w = 0; w < op->write_count && op->loop != HB_NONE; w++)
-            loop[hb_program_root(p, p->refs[op->refs_at + op->read_count + w])] = op->loop + 1;
+            loop[hb_program_root(p, hb_op_writes(p, op)[w])] = op->loop + 1;
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];

@@ -89,7 +89,7 @@ static void reset_streams(const struct walk *w)
         const struct hb_op *op = &w->p->ops[i];
         w->s->end_ns[i] = 0;
         for (uint32_t r = 0; r < op->write_count; r++)
-            w->s->writer[w->s->root[w->p->refs[op->refs_at + op->read_count + r]]] = HB_NONE;
+            w->s->writer[w->s->root[hb_op_writes(w->p, op)[r]]] = HB_NONE;
     }
     for (int i = 0; i < HB_STREAM_COUNT; i++)
         w->s->last[i] = HB_NONE;

@@ -40,9 +40,8 @@ static void find_writers(struct hb_arena *arena, struct walk *w)
         const struct hb_op *op = &p->ops[i];
         for (uint32_t r = op->refs_at; r < op->refs_at + op->read_count; r++)
             w->writer[r] = last[w->o->root_of[p->refs[r]]];
-        for (uint32_t r = op->refs_at + op->read_count;
-             r < op->refs_at + op->read_count + op->write_count; r++)
-            last[w->o->root_of[p->refs[r]]] = i;
+        for (uint32_t r = 0; r < op->write_count; r++)
+            last[w->o->root_of[hb_op_writes(p, op)[r]]] = i;
     }
 }
 

@@ -103,7 +103,7 @@ static bool *find_looped(struct hb_arena *arena, const struct side *s)
     for (uint32_t i = 0; i < s->p->op_count; i++) {
         const struct hb_op *op = &s->p->ops[i];
         for (uint32_t w = 0; w < op->write_count && op->loop != HB_NONE; w++)
-            looped[s->root[s->p->refs[op->refs_at + op->read_count + w]]] = true;
+            looped[s->root[hb_op_writes(s->p, op)[w]]] = true;
     }
     return looped;
 }

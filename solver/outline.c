@@ -332,16 +332,16 @@ static bool part_turns(struct find *f, struct hb_slot *before, struct hb_slot *a
     return true;
 }
 
+/* The owner before or behind HB_ENDS is none, and a lone group has no other beside it. */
 static bool part_slots(struct find *f)
 {
     for (uint32_t q = 0; q + 1 < f->o->slot_count; q++) {
         struct hb_slot *a = &f->o->slots[q], *b = &f->o->slots[q + 1];
-        bool meet = a->turns && b->turns && f->o->pair.group_count > 1;
         uint32_t last = f->o->op_owner[a->end_op - 1], first = f->o->op_owner[b->first_op];
         uint32_t end = f->o->op_owner[b->end_op - 1];
         bool onward = a->rising ? end > first : end < first;
         bool turned = first == (a->rising ? last - 1 : last + 1) && !onward;
-        if (meet && turned && !part_turns(f, a, b))
+        if (turned && !part_turns(f, a, b))
             return false;
     }
     return true;

@@ -422,7 +422,7 @@ static bool try_shifts(struct polish *p)
 {
     static const int32_t by[] = {1, -1, 2, -2, 4, -4};
     int32_t least = hb_sized_least_run(&p->spec);
-    struct piece pieces[HB_PARTS_MAX];
+    struct piece pieces[HB_PARTS_MAX] = {{0}};
     uint32_t count = list_pieces(p, pieces);
     for (uint32_t i = 0; i + 1 < count; i++)
         for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {

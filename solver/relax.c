@@ -202,8 +202,7 @@ static uint32_t count_made(const struct hb_relax_build *x, const char *name)
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->op_count; i++)
         for (uint32_t w = 0; x->again[i] && w < p->ops[i].write_count; w++)
-            count += hb_str_same(
-                p->bufs[p->refs[p->ops[i].refs_at + p->ops[i].read_count + w]].name, name);
+            count += hb_str_same(p->bufs[hb_op_writes(p, &p->ops[i])[w]].name, name);
     return count;
 }
 
@@ -336,7 +335,7 @@ static void add_need(struct hb_relax_build *x, uint32_t index, uint32_t buf, uin
 static bool gathers_weight(const struct hb_program *p, const struct hb_op *op)
 {
     return op->kind == HB_OP_ALL_GATHER && op->write_count > 0 &&
-           p->bufs[p->refs[op->refs_at + op->read_count]].category == HB_CAT_COMMUNICATION;
+           p->bufs[hb_op_writes(p, op)[0]].category == HB_CAT_COMMUNICATION;
 }
 
 /* An op of a backward loop: what it may be spared, what it reads, what it writes. */
@@ -354,7 +353,7 @@ static void add_op(struct hb_relax_build *x, uint32_t index)
             add_need(x, index, buf, writer);
     }
     for (uint32_t w = 0; w < op->write_count; w++)
-        x->writer[p->refs[op->refs_at + op->read_count + w]] = index;
+        x->writer[hb_op_writes(p, op)[w]] = index;
 }
 
 static bool is_leaf(const struct hb_program *p, uint32_t loop)
@@ -439,7 +438,7 @@ static double find_stacks(const struct hb_relax_build *x, const struct hb_progra
         if (op->loop == HB_NONE || !is_backward_of(loop, none->loops[op->loop].name))
             continue;
         for (uint32_t w = 0; w < op->write_count; w++)
-            own[hb_program_root(none, none->refs[op->refs_at + op->read_count + w])] = true;
+            own[hb_program_root(none, hb_op_writes(none, op)[w])] = true;
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &none->bufs[live[i].buf];
@@ -549,7 +548,7 @@ static bool reads_of(const struct hb_program *p, uint32_t reader, uint32_t write
     const struct hb_op *r = &p->ops[reader], *w = &p->ops[writer];
     for (uint32_t i = 0; i < r->read_count; i++)
         for (uint32_t k = 0; k < w->write_count; k++)
-            if (p->refs[r->refs_at + i] == p->refs[w->refs_at + w->read_count + k])
+            if (p->refs[r->refs_at + i] == hb_op_writes(p, w)[k])
                 return true;
     return false;
 }

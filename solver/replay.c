@@ -79,7 +79,7 @@ static void run_op(struct hb_replay *r, uint32_t index)
     if (op->kind != HB_OP_MARK)
         r->now.ns[op->stream] = end;
     for (uint32_t w = 0; w < op->write_count; w++) {
-        uint32_t root = r->t->outline->root_of[r->t->p->refs[op->refs_at + op->read_count + w]];
+        uint32_t root = r->t->outline->root_of[hb_op_writes(r->t->p, op)[w]];
         r->writer[root] = index;
         r->run_of[root] = r->run;
     }

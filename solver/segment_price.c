@@ -69,7 +69,7 @@ static bool is_first_weight_gather(const struct hb_program *p, uint32_t op)
 {
     const struct hb_op *x = &p->ops[op];
     if (x->kind != HB_OP_ALL_GATHER || x->write_count != 1 || x->loop == HB_NONE ||
-        p->bufs[p->refs[x->refs_at + x->read_count]].category != HB_CAT_COMMUNICATION)
+        p->bufs[hb_op_writes(p, x)[0]].category != HB_CAT_COMMUNICATION)
         return false;
     for (uint32_t i = p->loops[x->loop].first_op; i < op; i++)
         if (p->ops[i].kind == HB_OP_ALL_GATHER && hb_str_same(p->ops[i].name, x->name))
@@ -117,8 +117,7 @@ bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p
         again = again && !is_first_weight_gather(p, i) && !moves_gradients(p, i, is_gradient);
         optional[i] = (op->loop != HB_NONE && copy) || again;
         for (uint32_t w = 0; w < op->write_count; w++)
-            is_gradient[p->refs[op->refs_at + op->read_count + w]] =
-                op->phase == HB_PHASE_BACKWARD && !optional[i];
+            is_gradient[hb_op_writes(p, op)[w]] = op->phase == HB_PHASE_BACKWARD && !optional[i];
     }
     return optional;
 }
@@ -134,7 +133,7 @@ static int64_t op_scratch_bytes(const struct hb_program *p, const struct hb_op *
 {
     int64_t sum = 0;
     for (uint32_t w = 0; w < op->write_count; w++) {
-        uint32_t buf = p->refs[op->refs_at + op->read_count + w];
+        uint32_t buf = hb_op_writes(p, op)[w];
         sum = is_scratch(p, buf) ? hb_add_sat(sum, p->bufs[buf].bytes) : sum;
     }
     return sum;

@@ -117,7 +117,7 @@ static int64_t ready_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
 static void write_all(struct hb_trip_floor *t, const struct hb_op *op, uint32_t writer)
 {
     for (uint32_t w = 0; w < op->write_count; w++)
-        t->writer[t->root_of[t->p->refs[op->refs_at + op->read_count + w]]] = writer;
+        t->writer[t->root_of[hb_op_writes(t->p, op)[w]]] = writer;
 }
 
 /* What of a trip's ops is read by one that every policy has; in the backward pass by a gather of a
@@ -151,8 +151,7 @@ static bool sums_gradient(const struct hb_trip_floor *t, const struct hb_op *op)
 {
     bool forward = op->phase == HB_PHASE_FORWARD;
     return !forward && is_beside(op) && op->kind != HB_OP_ALL_GATHER && op->write_count == 1 &&
-           t->p->bufs[t->root_of[t->p->refs[op->refs_at + op->read_count]]].category ==
-               HB_CAT_GRADIENTS;
+           t->p->bufs[t->root_of[hb_op_writes(t->p, op)[0]]].category == HB_CAT_GRADIENTS;
 }
 
 /* When the op starts, by what holds under every policy. */

@@ -74,7 +74,7 @@ static void set_passes(struct hb_arena *arena, const struct hb_spec *s, struct h
         bool links = op->kind == HB_OP_ALL_GATHER && !s->precision.fp8_gather;
         for (uint32_t w = 0; w < op->write_count; w++)
             if (links || op->kind == HB_OP_GATHER)
-                writer[p->refs[op->refs_at + op->read_count + w]] = i;
+                writer[hb_op_writes(p, op)[w]] = i;
         if (is_linear(s, op) && is_of_experts(s, p, op))
             op->ahead_bytes = passes_bytes(p, op, writer);
     }

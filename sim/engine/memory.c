@@ -259,7 +259,7 @@ static uint32_t *find_tenants(const struct measure *m)
     }
     for (int32_t op = 0; op <= m->out->peak_op; op++) {
         const struct hb_op *writer = &p->ops[op];
-        const uint32_t *written = p->refs + writer->refs_at + writer->read_count;
+        const uint32_t *written = hb_op_writes(p, writer);
         for (uint32_t w = 0; w < writer->write_count; w++) {
             uint32_t root = m->roots[written[w]];
             if (!m->is_argument[root] && p->bufs[written[w]].bytes >= p->bufs[tenant[root]].bytes)

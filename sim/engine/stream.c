@@ -73,5 +73,5 @@ void hb_streams_run(struct hb_streams *s, uint32_t index)
     if (!mark)
         s->last[op->stream] = index;
     for (uint32_t w = 0; w < op->write_count; w++)
-        s->writer[s->root[s->p->refs[op->refs_at + op->read_count + w]]] = index;
+        s->writer[s->root[hb_op_writes(s->p, op)[w]]] = index;
 }

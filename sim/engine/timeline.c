@@ -52,7 +52,7 @@ static void find_roots(struct sweep *s)
 static void hand_over(struct sweep *s, uint32_t op)
 {
     const struct hb_op *o = &s->p->ops[op];
-    const uint32_t *written = s->p->refs + o->refs_at + o->read_count;
+    const uint32_t *written = hb_op_writes(s->p, o);
     for (uint32_t w = 0; w < o->write_count; w++) {
         uint32_t root = s->root[written[w]];
         bool counted = s->counted[root];

@@ -77,7 +77,7 @@ static bool is_of_layers(const struct hb_program *p, uint32_t from, uint32_t to)
 
 static const char *written_name(const struct hb_program *p, const struct hb_op *op)
 {
-    return op->write_count ? p->bufs[p->refs[op->refs_at + op->read_count]].name : "";
+    return op->write_count ? p->bufs[hb_op_writes(p, op)[0]].name : "";
 }
 
 static struct cluster make_cluster(const struct row *r, uint32_t at)

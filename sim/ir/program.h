@@ -218,6 +218,11 @@ void hb_program_close_loop(struct hb_program *p, uint32_t loop);
 uint32_t hb_program_root(const struct hb_program *p, uint32_t buf);
 /* Of every buffer: a model of a thousand layers has aliases of aliases a thousand deep. */
 uint32_t *hb_program_roots(struct hb_arena *arena, const struct hb_program *p);
+/* The buffers that an op writes; who reads them stands before. */
+static inline const uint32_t *hb_op_writes(const struct hb_program *p, const struct hb_op *op)
+{
+    return p->refs + op->refs_at + op->read_count;
+}
 /* How often the op runs in a step: the trips of the loops around it. */
 int64_t hb_program_times(const struct hb_program *p, const struct hb_op *op);
 /* Whether it takes time on the compute stream. */
