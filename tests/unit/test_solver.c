@@ -1,0 +1,105 @@
+/* Parts of the search that golden plans hardly tell apart: whether a floor's program has the form
+ * that its sums take for granted, and which policies a menu offers. */
+#include "tests/unit/unit.h"
+#include "tests/unit/unit_spec.h"
+
+#include "hw/device.h"
+#include "solver/menu.h"
+#include "solver/segment.h"
+#include "tests/unit/each.h"
+
+#define BLOCK(more)                                                                                \
+    "model:\n  d_model: 256\n  vocab: 1024\n  blocks:\n    - {name: a, repeat: 4, " more "}\n"     \
+    "batch: {global: 8, seq: 256}\nmesh: {fsdp: 4}\nhardware: {device: tpu-v5p, count: 4}\n"
+#define SMALL BLOCK("attention: {heads: 4}, mlp: {d_ff: 512}")
+
+static struct hb_device device_of(const struct hb_spec *spec)
+{
+    struct hb_device device;
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, &device));
+    return device;
+}
+
+/* With the whole program of the kept ones. */
+static bool builds(const struct hb_spec *spec, struct hb_floor_programs *programs)
+{
+    struct hb_device device = device_of(spec);
+    struct hb_segment_ask ask = {
+        .spec = spec, .device = &device, .floor = true, .programs = programs};
+    struct hb_segment segment;
+    const char *why;
+    return hb_segment_build(u.env.arena, &ask, &segment, &why);
+}
+
+static void a_floor_has_the_form_of_its_sums(void **state)
+{
+    (void)state;
+    struct hb_spec spec = unit_spec(&u, SMALL);
+    struct hb_floor_programs programs = {.known = {false}};
+    assert_true(builds(&spec, &programs));
+    struct hb_program *p = &programs.lowered[HB_FLOOR_WHOLE];
+    assert_true(programs.known[HB_FLOOR_WHOLE] && p->op_count > 20);
+    assert_true(builds(&spec, &programs));
+    for (uint32_t i = 0; i < p->op_count; i += 7) {
+        struct hb_op *op = &p->ops[i], was = *op;
+        op->kind = was.kind == HB_OP_MARK ? HB_OP_ELEMENTWISE : HB_OP_MARK;
+        assert_false(builds(&spec, &programs));
+        *op = was;
+        op->stream = was.stream == HB_STREAM_COMPUTE ? HB_STREAM_COLLECTIVE : HB_STREAM_COMPUTE;
+        assert_false(builds(&spec, &programs));
+        *op = was;
+    }
+    p->op_count--;
+    assert_false(builds(&spec, &programs));
+    p->op_count++;
+    assert_true(builds(&spec, &programs));
+}
+
+static struct hb_menu menu_of(const char *text, uint32_t most, uint32_t *out_tried)
+{
+    struct hb_spec spec = unit_spec(&u, text);
+    struct hb_device device = device_of(&spec);
+    struct hb_arena *scratch = hb_arena_new();
+    struct hb_menu menu = hb_menu_make(u.env.arena, scratch, &spec, &device, most, out_tried)[0];
+    hb_arena_free(scratch);
+    return menu;
+}
+
+/* Policies that save so many tensors, and nothing on the host. */
+static uint32_t count_saving(const struct hb_menu *menu, int least, int most)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < menu->count; i++) {
+        int saved = __builtin_popcount(menu->policies[i].save);
+        count += !menu->policies[i].offload && saved >= least && saved <= most;
+    }
+    return count;
+}
+
+/* Of many tensors sets grow one by one from those that are worth it; of few all are tried. */
+static void menus_try_sets(void **state)
+{
+    (void)state;
+    uint32_t few, many, none;
+    struct hb_menu small = menu_of(SMALL, HB_MENU_MOST, &few);
+    struct hb_menu large =
+        menu_of(BLOCK("post_norm: true, attention: {heads: 4, kind: mla, q_lora_rank: 64, "
+                      "kv_lora_rank: 32, qk_nope_head_dim: 32, qk_rope_head_dim: 16, "
+                      "v_head_dim: 32}, moe: {experts: 4, top_k: 2, d_ff: 128, "
+                      "shared_experts: 1}"),
+                HB_MENU_MOST, &many);
+    struct hb_menu own = menu_of(SMALL, 1, &none);
+    assert_true(few > 127 && small.count <= HB_MENU_MOST && count_saving(&small, 2, 6) > 6);
+    assert_true(many > 400 && large.count <= HB_MENU_MOST && count_saving(&large, 2, 14) >= 3);
+    assert_true(own.count == 1 && none == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_floor_has_the_form_of_its_sums),
+        TEST(menus_try_sets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
