@@ -259,11 +259,10 @@ static int64_t part_ns(struct hb_screen *c, const struct hb_part *part, uint32_t
 int64_t hb_screen_ns(struct hb_screen *c, const struct hb_part *parts, uint32_t count)
 {
     int64_t sum = c->ends_ns;
-    for (uint32_t i = 0; i < count && is_known(sum); i++) {
-        uint32_t block = block_of(c, &parts[i]);
-        bool first = i == 0 || block_of(c, &parts[i - 1]) != block;
-        bool last = i + 1 == count || block_of(c, &parts[i + 1]) != block;
-        int64_t own = part_ns(c, &parts[i], (first ? 2u : 0u) + (last ? 1u : 0u));
+    bool first = true, last;
+    for (uint32_t i = 0; i < count && is_known(sum); i++, first = last) {
+        last = i + 1 == count || block_of(c, &parts[i + 1]) != block_of(c, &parts[i]);
+        int64_t own = part_ns(c, &parts[i], (first ? 2u : 0u) | (last ? 1u : 0u));
         sum = is_known(own) ? hb_add_sat(sum, own) : HB_REPLAY_NEVER;
     }
     return is_known(sum) ? sum : INT64_MIN;
