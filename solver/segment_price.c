@@ -309,21 +309,22 @@ void hb_segment_price(const struct hb_segment *s, const struct hb_part *parts, u
 bool hb_segment_fits(const struct hb_segment *s, const struct hb_part *parts, uint32_t count,
                      int64_t budget_bytes, uint32_t *slot, struct hb_price *out)
 {
-    int64_t fixed = fixed_of_parts(s, parts, count, HB_BYTES_DEVICE), high = 0;
+    int64_t fixed = fixed_of_parts(s, parts, count, HB_BYTES_DEVICE), most = fixed;
     uint32_t host_slot;
     if (fixed + live_in_slot(s, parts, count, HB_BYTES_DEVICE, *slot) > budget_bytes)
         return false;
     out->peak_slot = 0;
-    for (uint32_t i = 0; i < s->high_count[HB_BYTES_DEVICE] && fixed + high <= budget_bytes; i++) {
+    for (uint32_t i = 0; i < s->high_count[HB_BYTES_DEVICE] && most <= budget_bytes; i++) {
         uint32_t q = s->high[HB_BYTES_DEVICE][i];
-        int64_t live = live_in_slot(s, parts, count, HB_BYTES_DEVICE, q);
-        out->peak_slot = live > high ? q : out->peak_slot;
-        high = live > high ? live : high;
+        int64_t live = fixed + live_in_slot(s, parts, count, HB_BYTES_DEVICE, q);
+        out->peak_slot = live > most ? q : out->peak_slot;
+        most = hb_larger(most, live);
     }
-    *slot = fixed + high > budget_bytes ? out->peak_slot : *slot;
-    if (fixed + high > budget_bytes)
+    if (most > budget_bytes) {
+        *slot = out->peak_slot;
         return false;
-    out->live_bytes = fixed + high;
+    }
+    out->live_bytes = most;
     out->host_bytes = s->has_host ? bytes_of_parts(s, parts, count, HB_BYTES_HOST, &host_slot) : 0;
     return true;
 }

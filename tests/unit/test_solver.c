@@ -1,17 +1,24 @@
 /* Parts of the search that golden plans hardly tell apart: whether a floor's program has the form
- * that its sums take for granted, and which policies a menu offers. */
+ * that its sums take for granted, which policies a menu offers, what a cell's axes bring. */
 #include "tests/unit/unit.h"
 #include "tests/unit/unit_spec.h"
 
 #include "hw/device.h"
 #include "solver/menu.h"
 #include "solver/segment.h"
+#include "solver/space.h"
 #include "tests/unit/each.h"
 
 #define BLOCK(more)                                                                                \
     "model:\n  d_model: 256\n  vocab: 1024\n  blocks:\n    - {name: a, repeat: 4, " more "}\n"     \
     "batch: {global: 8, seq: 256}\nmesh: {fsdp: 4}\nhardware: {device: tpu-v5p, count: 4}\n"
 #define SMALL BLOCK("attention: {heads: 4}, mlp: {d_ff: 512}")
+
+#define TORCH                                                                                      \
+    "model:\n  d_model: 256\n  vocab: 1024\n  blocks:\n"                                           \
+    "    - {name: a, repeat: 4, attention: {heads: 4}, mlp: {d_ff: 512}}\n"                        \
+    "batch: {global: 8, seq: 256}\nmesh: {fsdp: 4}\ncompiler: torch\n"                             \
+    "hardware: {device: nvidia-h100, count: 4}\n"
 
 static struct hb_device device_of(const struct hb_spec *spec)
 {
@@ -95,9 +102,36 @@ static void menus_try_sets(void **state)
     assert_true(own.count == 1 && none == 0);
 }
 
+/* Of a file that splits neither heads nor sequences. */
+static struct hb_spec torch_cell(int64_t tensor, int64_t sequence)
+{
+    struct hb_spec base = unit_spec(&u, TORCH), out;
+    struct hb_cell cell = {.batch_global = base.batch.global, .accumulate = 1};
+    memcpy(cell.mesh, base.mesh, sizeof cell.mesh);
+    cell.mesh[HB_AX_FSDP] = 1;
+    cell.mesh[HB_AX_TENSOR] = tensor;
+    cell.mesh[HB_AX_SEQUENCE] = sequence;
+    hb_space_cell_spec(&base, &cell, &out);
+    return out;
+}
+
+/* What an axis brings with it under torchtitan comes where there is more than one of it. */
+static void axes_bring_what_they_split(void **state)
+{
+    (void)state;
+    struct hb_spec s = torch_cell(1, 1);
+    assert_false(s.sharding.residual_over_tensor || s.sharding.states_over_sequence);
+    s = torch_cell(4, 1);
+    assert_true(s.sharding.residual_over_tensor && s.sharding.vocab_over_tensor);
+    assert_false(s.sharding.states_over_sequence);
+    s = torch_cell(1, 4);
+    assert_true(s.sharding.states_over_sequence && !s.sharding.residual_over_tensor);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(axes_bring_what_they_split),
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
     };
