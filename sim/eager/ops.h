@@ -76,6 +76,9 @@ struct hb_linear {
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes);
 /* As hb_tape_make, unless the policy has kept it. */
 uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made);
+/* What the node saved is given up; in a pass backwards in two with the gradient of its weight. */
+void hb_ops_give_up_all(struct hb_tape *t, struct hb_taped *n);
+void hb_ops_give_up_own(struct hb_tape *t, struct hb_taped *n);
 /* Of a pass backwards in two: what the node's weight's gradient is made of, held; what the node
  * saved there is its op's. */
 void hb_ops_owe(struct hb_tape *t, const struct hb_taped *n, struct hb_owed o);
