@@ -199,14 +199,22 @@ static bool fill_batch(struct hb_reading *r, const struct hb_node *root)
     return true;
 }
 
-static void fill_moments(struct hb_optim *optimizer)
+/* torch.optim makes states like its parameters (zeros_like); who has a master copy updates that. */
+static enum hb_dtype state_dtype(const struct hb_spec *spec)
+{
+    bool like = spec->compiler == HB_TORCH && spec->runtime.framework != HB_FW_MEGATRON &&
+                !spec->precision.master;
+    return like ? spec->precision.params : HB_DT_F32;
+}
+
+static void fill_moments(struct hb_optim *optimizer, enum hb_dtype dtype)
 {
     static const int counts[] = {[HB_OPT_SGD] = 0,  [HB_OPT_MOMENTUM] = 1,  [HB_OPT_ADAMW] = 2,
                                  [HB_OPT_LION] = 1, [HB_OPT_ADAFACTOR] = 0, [HB_OPT_MUON] = 1};
     if (optimizer->moment_count == HB_KEY_UNSET) {
         optimizer->moment_count = counts[optimizer->name];
-        optimizer->moments[0] = HB_DT_F32;
-        optimizer->moments[1] = HB_DT_F32;
+        optimizer->moments[0] = dtype;
+        optimizer->moments[1] = dtype;
     }
 }
 
@@ -220,7 +228,7 @@ bool hb_schema_fill(struct hb_reading *r, const struct hb_node *root)
     spec->model.blocks = blocks;
     if (!fill_mesh(r, root) || !fill_batch(r, root))
         return false;
-    fill_moments(&spec->optimizer);
+    fill_moments(&spec->optimizer, state_dtype(spec));
     fill_blocks(r, blocks);
     return fill_per_block(r, blocks);
 }

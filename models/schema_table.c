@@ -404,7 +404,7 @@ static const struct hb_key optimizer_keys[] = {
      .kind = HB_KEY_MOMENTS,
      SPEC_LIST(optimizer.moments, optimizer.moment_count),
      .words = moments,
-     .def = "=f32 for each",
+     .def = "=f32 for each; of torch without a master copy as the parameters",
      .doc = "dtype of each full-size state: adamw 2, momentum, lion, muon 1, others 0"},
     ENUM("offload", SPEC(optimizer.offload), offloads, "none", "where states live between steps"),
     BOOL("clip", SPEC(optimizer.clip), "false", "global-norm clipping"),

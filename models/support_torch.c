@@ -14,8 +14,10 @@ static bool check_block(const struct hb_refusing *r, const struct hb_block *b, b
          "only flash is simulated with torchtitan yet (naive with runtime.framework: megatron)"},
         {b->norm != HB_NORM_RMS, ".norm", "only rmsnorm is simulated with torchtitan yet"},
         {b->post_norm, ".post_norm", "not simulated with torchtitan yet; use false"},
-        {a->bias != HB_BIAS_NONE, ".attention.bias",
-         "biases are not simulated with torchtitan yet; use bias: false"},
+        {a->bias == HB_BIAS_ALL, ".attention.bias",
+         "of the output's projection it is not simulated with torchtitan yet; use qkv, or false"},
+        {a->bias != HB_BIAS_NONE && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
+         "products with biases are not in torchtitan's list of what is kept; use none or full"},
         {b->mlp.bias, ".mlp.bias", "biases are not simulated with torchtitan yet; use bias: false"},
         {b->dropout > 0, ".dropout", "not simulated with torchtitan yet; use dropout: 0"},
         {a->dropout > 0, ".attention.dropout", "not simulated with torchtitan yet; use dropout: 0"},
@@ -140,9 +142,13 @@ static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
     bool zero = s->sharding.optimizer_over_data && s->mesh[HB_AX_DATA] > 1;
     const struct hb_refusal gaps[] = {
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use mesh.fsdp"},
-        {s->precision.params != HB_DT_BF16, "precision.params",
-         "without FSDP (mesh.fsdp 1) only bf16 parameters are simulated yet, no autocast; use "
-         "bf16"},
+        {s->precision.params != HB_DT_BF16 && s->precision.params != HB_DT_F32, "precision.params",
+         "only f32 and bf16 parameters are simulated yet"},
+        {s->precision.params == HB_DT_BF16 && s->precision.compute != HB_DT_BF16,
+         "precision.compute",
+         "without FSDP (mesh.fsdp 1) bf16 parameters are what products take; use bf16"},
+        {s->precision.params == HB_DT_F32 && zero, "precision.params",
+         "ZeRO is simulated with bf16 parameters only; use bf16"},
         {s->precision.master && !zero, "precision.master",
          "without FSDP (mesh.fsdp 1) it is of ZeRO-1 and ZeRO-2; use none, or "
          "sharding.optimizer_over_data: true"},
@@ -180,8 +186,12 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "mesh.tensor is simulated with sequence parallelism only; use true"},
         {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor, "sharding.vocab_over_tensor",
          "mesh.tensor is simulated with a split vocabulary only; use true"},
-        {s->precision.params != HB_DT_F32, "precision.params",
-         "torchtitan's memory is simulated with f32 parameters only yet; use f32"},
+        {s->precision.params != HB_DT_F32 && s->precision.params != HB_DT_BF16, "precision.params",
+         "only f32 and bf16 parameters are simulated with torchtitan yet"},
+        {s->runtime.fsdp1 && s->precision.params != HB_DT_F32, "precision.params",
+         "FSDP1 is simulated with f32 parameters only yet; use f32"},
+        {s->precision.fp8 != HB_FP8_NONE && s->precision.params != HB_DT_F32, "precision.params",
+         "torchao's 8-bit products are simulated with f32 parameters only yet; use f32"},
         {s->loss.chunks > 1 && parts_passes(s), "loss.chunks",
          "not simulated with schedules that part the backward pass yet; use 1, or schedule: "
          "interleaved"},
@@ -338,6 +348,9 @@ static bool check_parted(const struct hb_refusing *r, const struct hb_spec *s,
         {parts_passes(s) && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
          "PyTorch runs selective checkpoints backwards once only, this schedule does so for each "
          "weight; use none, full, or schedule: interleaved"},
+        {parts_passes(s) && b->attention.bias != HB_BIAS_NONE, ".attention.bias",
+         "not simulated with schedules that part the backward pass yet; use false, or schedule: "
+         "interleaved"},
     };
     return HB_REFUSE(r, gaps);
 }
@@ -364,6 +377,7 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
 {
     bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
     const struct hb_refusal gaps[] = {
+        {s->precision.compute == HB_DT_F64, "precision.compute", "not simulated yet; use bf16"},
         {tune && !plain, "mesh.fsdp",
          "with torchtune only one device is simulated yet; use 1, or runtime.framework: "
          "torchtitan"},
@@ -402,6 +416,49 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
     return HB_REFUSE(r, gaps);
 }
 
+static bool has_names(const struct hb_model *m)
+{
+    for (int i = 0; i < m->block_count; i++)
+        if (m->blocks[i].remat.policy == HB_POLICY_NAMES)
+            return true;
+    return false;
+}
+
+/* Products in f32, or, of f32 parameters without FSDP, under torch.autocast. */
+static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
+{
+    bool f32 = s->precision.compute == HB_DT_F32;
+    bool autocast = plain && s->precision.params == HB_DT_F32 && !f32;
+    if (!f32 && !autocast)
+        return true;
+    const char *key = f32 ? "precision.compute" : "precision.params";
+    const char *experts = "experts are simulated with bf16 products of FSDP only; use bf16";
+    const struct hb_refusal gaps[] = {
+        {has_experts(&s->model), key, experts},
+        {s->runtime.compile, "runtime.compile",
+         "not simulated with f32 products or autocast yet; use false"},
+        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8",
+         "not simulated with f32 products or autocast yet; use none"},
+        {s->loss.chunks > 1, "loss.chunks",
+         "not simulated with f32 products or autocast yet; use 1"},
+        {s->loss.kernel != HB_LOSS_EAGER, "loss.kernel",
+         "only eager is simulated with f32 products or autocast yet"},
+        {s->loss.kind != HB_LOSS_LM, "loss.kind",
+         "only lm is simulated with f32 products or autocast yet"},
+        {s->runtime.framework == HB_FW_TORCHTUNE, key,
+         "torchtune's is bf16 here; use bf16, or runtime.framework: torchtitan"},
+        {has_names(&s->model), "remat.policy",
+         "names is not simulated with f32 products or autocast yet; use none or full"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
+         "not simulated with f32 products yet; use 1"},
+        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline",
+         "not simulated with f32 products yet; use 1"},
+        {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with f32 products yet; use false"},
+        {f32 && s->precision.master, "precision.master", "ZeRO's products are in bf16; use none"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
 static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
 {
     bool plain = shard_ranks(s) == 1, zero3 = s->precision.master && s->mesh[HB_AX_FSDP] > 1;
@@ -411,6 +468,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     ok &= !s->runtime.fsdp1 || check_fsdp1(r, s);
     ok &= s->mesh[HB_AX_PIPELINE] == 1 || check_titan_pipeline(r, s, plain);
     ok &= check_titan_loss(r, &s->loss, s->mesh[HB_AX_TENSOR]);
+    ok &= check_wide(r, s, plain);
     bool zero = zero3 || s->sharding.optimizer_over_data;
     ok &= s->loss.kind != HB_LOSS_GRPO || check_grpo(r, s, plain, zero);
     for (r->block = 0; r->block < s->model.block_count; r->block++) {
@@ -420,7 +478,9 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
              "with torchtitan only [q, v, attn_ctx, mlp_gate, mlp_down], every second product, is "
              "simulated yet; use it, or policy: full"},
             {zero3 && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
-             "names is torchtitan's, not simulated with ZeRO-3; use none or full"}};
+             "names is torchtitan's, not simulated with ZeRO-3; use none or full"},
+            {zero3 && b->attention.bias != HB_BIAS_NONE, ".attention.bias",
+             "not simulated with ZeRO-3 yet; use false"}};
         ok &= check_block(r, b, tune);
         ok &= check_parted(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);
@@ -466,6 +526,8 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
          "pipeline.group",
          "megatron takes no fewer than there are stages, and what divides "
          "pipeline.microbatches is simulated; use such a number, or 0"},
+        {hb_dtype_bits(s->precision.compute) != 16, "precision.compute",
+         "only bf16 and f16 are simulated with megatron yet"},
         {s->precision.fp8 == HB_FP8_ROWWISE, "precision.fp8",
          "rowwise is torchao's; use tensorwise, blockwise or mxfp8"},
         {s->precision.fp8 == HB_FP8_NVFP4, "precision.fp8",

@@ -5,8 +5,6 @@
 
 #include "base/size.h"
 
-enum { COMPUTE_BYTES = 2 };
-
 int64_t hb_fsdp_rows(const struct hb_fsdp *f, const struct hb_weight *w)
 {
     return hb_div_up(w->rows, w->ranks ? w->ranks : f->ranks);
@@ -31,7 +29,7 @@ int64_t hb_fsdp_part(const struct hb_fsdp *f, const struct hb_unit *u)
 /* Of a weight as it is gathered. */
 static int64_t sent_width(const struct hb_fsdp *f, const struct hb_weight *w)
 {
-    return f->narrow && w->narrow ? 1 : COMPUTE_BYTES;
+    return f->narrow && w->narrow ? 1 : f->t->width;
 }
 
 static int64_t sent_bytes(const struct hb_fsdp *f, const struct hb_unit *u)
@@ -55,6 +53,12 @@ static uint32_t make(struct hb_fsdp *f, const struct hb_unit *u, struct hb_made 
     return storage;
 }
 
+/* Parameters in compute's dtype are gathered from where they are (FSDPParam.param_dtype: none). */
+static bool is_cast(const struct hb_fsdp *f)
+{
+    return f->param_bytes != f->t->width;
+}
+
 static struct hb_made own_weights(int64_t bytes)
 {
     return (struct hb_made){"copy in", "own weights to gather", bytes, HB_CAT_COMMUNICATION, 0};
@@ -69,7 +73,10 @@ static void copy_from_host(struct hb_fsdp *f, struct hb_unit *u)
         struct hb_made stored = {"copy from the host", "own weights as they are stored",
                                  hb_tape_size(f->t, count, f->param_bytes, 1), HB_CAT_COMMUNICATION,
                                  0};
-        uint32_t wide = make(f, u, stored, HB_POOL_GATHER);
+        w->part = make(f, u, stored, HB_POOL_GATHER);
+        if (!is_cast(f))
+            continue;
+        uint32_t wide = w->part;
         w->part =
             make(f, u, own_weights(hb_tape_size(f->t, count, sent_width(f, w), 1)), HB_POOL_GATHER);
         hb_tape_drop(f->t, wide);
@@ -94,7 +101,7 @@ static void issue_gather(struct hb_fsdp *f, struct hb_unit *u)
     uint32_t own = HB_NONE;
     if (!kept && f->on_host)
         copy_from_host(f, u);
-    else if (!kept && !f->frozen)
+    else if (!kept && !f->frozen && is_cast(f))
         own = make(f, u, own_weights(part), pool);
     u->gathered = make(f, u,
                        (struct hb_made){"all-gather over fsdp", "gathered weights in one buffer",
@@ -121,7 +128,7 @@ static uint32_t make_copy(struct hb_fsdp *f, const struct hb_unit *u, const stru
  * one is put together. Of a single rank there is no gather, and each weight is converted first. */
 static void copy_out(struct hb_fsdp *f, struct hb_unit *u)
 {
-    bool alone = unit_ranks(f, u) == 1;
+    bool alone = unit_ranks(f, u) == 1 && is_cast(f);
     for (int i = 0; i < u->count; i++) {
         struct hb_weight *w = &u->weights[i];
         if (alone)
@@ -191,7 +198,7 @@ static void unshard_flat(struct hb_fsdp *f, struct hb_unit *u)
 {
     if (u->whole)
         return;
-    int64_t part = hb_tape_size(f->t, hb_fsdp_part(f, u), COMPUTE_BYTES, 1);
+    int64_t part = hb_tape_size(f->t, hb_fsdp_part(f, u), f->t->width, 1);
     uint32_t own = make(f, u, own_weights(part), HB_POOL_OWN_PART);
     u->gathered =
         make(f, u,
@@ -221,12 +228,12 @@ static void drop_gradients(struct hb_fsdp *f, struct hb_unit *u)
 static void reduce_flat(struct hb_fsdp *f, struct hb_unit *u)
 {
     int64_t part = hb_fsdp_part(f, u), all = hb_mul_sat(part, f->ranks);
-    struct hb_made made = {"cat", "gradients in one", hb_tape_size(f->t, all, COMPUTE_BYTES, 1),
+    struct hb_made made = {"cat", "gradients in one", hb_tape_size(f->t, all, f->t->width, 1),
                            HB_CAT_GRADIENTS, 0};
     uint32_t flat = make(f, u, made, HB_POOL_DEFAULT), wide = HB_NONE;
     drop_gradients(f, u);
     give_back_flat(f, u);
-    if (f->reduce_bytes != COMPUTE_BYTES) {
+    if (f->reduce_bytes != f->t->width) {
         made = (struct hb_made){"to the reduction's dtype", "gradients to reduce",
                                 hb_tape_size(f->t, all, f->reduce_bytes, 1), HB_CAT_GRADIENTS, 0};
         wide = make(f, u, made, HB_POOL_REDUCE);

@@ -13,6 +13,22 @@ uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_
         t, (struct hb_made){.op = op, .name = name, .bytes = bytes, .category = HB_CAT_WORKING});
 }
 
+uint32_t hb_ops_convert(struct hb_tape *t, uint32_t storage, struct hb_made made)
+{
+    if (made.bytes != hb_tape_bytes(t, storage))
+        return hb_tape_make(t, made);
+    hb_tape_hold(t, storage);
+    return storage;
+}
+
+static uint32_t convert(struct hb_tape *t, uint32_t storage, const char *op, const char *name,
+                        int64_t bytes)
+{
+    return hb_ops_convert(
+        t, storage,
+        (struct hb_made){.op = op, .name = name, .bytes = bytes, .category = HB_CAT_WORKING});
+}
+
 static uint32_t new_value(struct hb_tape *t, const char *op, const char *name, int64_t bytes)
 {
     return hb_tape_value(t, hb_ops_work(t, op, name, bytes));
@@ -43,6 +59,8 @@ struct hb_weight hb_ops_weight(const char *name, int64_t rows, int64_t cols)
     return (struct hb_weight){.name = name,
                               .rows = rows,
                               .cols = cols,
+                              .copy = HB_NONE,
+                              .copy_grad = HB_NONE,
                               .whole = HB_NONE,
                               .grad = HB_NONE,
                               .part = HB_NONE,
@@ -99,7 +117,7 @@ static void fill_bucket(struct hb_tape *t, struct hb_weight *w)
     }
 }
 
-static uint32_t widened(struct hb_tape *t, uint32_t grad)
+uint32_t hb_ops_widened(struct hb_tape *t, uint32_t grad)
 {
     struct hb_made made = {"to f32", "weight's gradient in f32", 2 * hb_tape_bytes(t, grad),
                            HB_CAT_GRADIENTS, 0};
@@ -136,9 +154,9 @@ static void add_gradient(struct hb_tape *t, struct hb_weight *w, uint32_t grad)
         w->grad = HB_NONE;
     }
     if (!w->updates && w->grad == HB_NONE)
-        w->grad = w->wide ? widened(t, w->sum) : w->sum;
+        w->grad = w->wide ? hb_ops_widened(t, w->sum) : w->sum;
     else
-        hb_tape_drop(t, w->each_wide ? widened(t, w->sum) : w->sum);
+        hb_tape_drop(t, w->each_wide ? hb_ops_widened(t, w->sum) : w->sum);
     w->sum = HB_NONE;
     w->seen = 0;
 }
@@ -196,7 +214,7 @@ static uint32_t product_gradient(struct hb_tape *t, const struct hb_owed *o)
     return hb_tape_make(
         t, (struct hb_made){.op = "mm, weight's gradient",
                             .name = w->name,
-                            .bytes = hb_tape_size(t, in, out, o->wide ? 4 : 2),
+                            .bytes = hb_tape_size(t, in, out, o->wide ? 4 : t->width),
                             .category = HB_CAT_GRADIENTS,
                             .flops = 2 * (double)rows * (double)o->number[1] * (double)out});
 }
@@ -224,7 +242,7 @@ uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, const struct hb_owed *o, ui
         hb_tape_drop(t, grad);
         grad = narrow;
     }
-    uint32_t whole = w->wide ? widened(t, grad) : grad;
+    uint32_t whole = w->wide ? hb_ops_widened(t, grad) : grad;
     if (w->grad == HB_NONE) {
         hb_tape_hold(t, whole);
         w->grad = whole;
@@ -234,13 +252,26 @@ uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, const struct hb_owed *o, ui
 
 /* --- norm: float(), pow, mean, rsqrt, mul, mul, type_as --- */
 
+static uint32_t copied_input_back(struct hb_tape *t, uint32_t direct, uint32_t square,
+                                  int64_t whole)
+{
+    uint32_t both = hb_ops_work(t, "add", "gradient of the norm's input, whole", whole);
+    hb_tape_drop(t, direct);
+    hb_tape_drop(t, square);
+    uint32_t dx = hb_ops_work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
+    hb_tape_drop(t, both);
+    return dx;
+}
+
+/* An input in f32 already is not copied, and autograd adds up what it gets one by one. */
 static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     enum { INPUT, SCALE, SCALED, FRAME };
     int64_t rows = n->number[0], width = n->number[1];
+    bool uncopied = n->number[2] != 0;
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
     hb_zero3_enter_back(n->thing);
-    uint32_t g = hb_ops_work(t, "to f32", "norm's gradient in f32", whole);
+    uint32_t g = convert(t, grad, "to f32", "norm's gradient in f32", whole);
     hb_tape_drop(t, grad);
     uint32_t by_scaled = HB_NONE, weight = HB_NONE;
     if (t->split)
@@ -262,6 +293,8 @@ static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     uint32_t sum = hb_ops_work(t, "sum", "gradient of the norm's scale, a token", each);
     hb_tape_drop(t, by_input);
     hb_tape_drop(t, by_weight);
+    if (uncopied)
+        hb_tape_give(t, n->in[0], direct);
     uint32_t scale = hb_ops_work(t, "rsqrt backward", "gradient of the norm's mean, a token", each);
     hb_tape_drop(t, sum);
     hb_tape_give_up(t, n, SCALE);
@@ -275,11 +308,7 @@ static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_tape_drop(t, spread);
     hb_tape_give_up(t, n, INPUT);
     hb_tape_give_up(t, n, FRAME);
-    uint32_t both = hb_ops_work(t, "add", "gradient of the norm's input, whole", whole);
-    hb_tape_drop(t, direct);
-    hb_tape_drop(t, square);
-    uint32_t dx = hb_ops_work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
-    hb_tape_drop(t, both);
+    uint32_t dx = uncopied ? square : copied_input_back(t, direct, square, whole);
     if (!t->split)
         hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
     hb_tape_give(t, n->in[0], dx);
@@ -291,7 +320,8 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
 {
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
     hb_zero3_enter(weight);
-    uint32_t input = hb_ops_work(t, "to f32", "norm's input in f32", whole);
+    bool uncopied = value_bytes(t, x) == whole;
+    uint32_t input = convert(t, t->values[x].storage, "to f32", "norm's input in f32", whole);
     uint32_t square = hb_ops_work(t, "pow", "norm's input squared", whole);
     uint32_t mean = hb_ops_work(t, "mean", "norm's mean, a token", each);
     uint32_t scale = hb_ops_work(t, "rsqrt", "norm's scale, a token", each);
@@ -305,7 +335,8 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
     hb_tape_save(t, n, scaled);
     hb_tape_drop(t, scaled);
     hb_tape_drop(t, input);
-    uint32_t out = new_value(t, "to bf16", "norm's output", whole / 2);
+    uint32_t out =
+        hb_tape_value(t, convert(t, weighed, "to bf16", "norm's output", value_bytes(t, x)));
     hb_tape_drop(t, weighed);
     hb_tape_drop(t, scale);
     if (n) {
@@ -313,6 +344,7 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
         n->in[0] = x;
         n->number[0] = rows;
         n->number[1] = width;
+        n->number[2] = uncopied;
         n->thing = weight;
     }
     hb_zero3_leave(weight);
@@ -321,26 +353,32 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
 
 /* --- rope and attention --- */
 
+/* Of so many bytes in compute's dtype. */
+static int64_t in_f32(const struct hb_tape *t, int64_t bytes)
+{
+    return t->width == 4 ? bytes : 2 * bytes;
+}
+
 static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    int64_t bytes = hb_tape_bytes(t, grad);
-    uint32_t wide = hb_ops_work(t, "to f32", "gradient before rope, f32", 2 * bytes);
+    int64_t bytes = hb_tape_bytes(t, grad), whole = in_f32(t, bytes);
+    uint32_t wide = convert(t, grad, "to f32", "gradient before rope, f32", whole);
     hb_tape_drop(t, grad);
     uint32_t table = hb_ops_work(t, "clone", "rope's table, conjugated", n->number[0]);
-    uint32_t turned = hb_ops_work(t, "mul", "gradient turned back", 2 * bytes);
+    uint32_t turned = hb_ops_work(t, "mul", "gradient turned back", whole);
     hb_tape_drop(t, table);
     hb_tape_drop(t, wide);
-    uint32_t out = hb_ops_work(t, "to bf16", "gradient before rope", bytes);
+    uint32_t out = convert(t, turned, "to bf16", "gradient before rope", bytes);
     hb_tape_drop(t, turned);
     hb_tape_give(t, n->in[0], out);
 }
 
 uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const char *name)
 {
-    int64_t bytes = value_bytes(t, x);
-    uint32_t wide = hb_ops_work(t, "to f32", "before rope, f32", 2 * bytes);
-    uint32_t turned = hb_ops_work(t, "mul", "turned by rope", 2 * bytes);
-    uint32_t out = new_value(t, "to bf16", name, bytes);
+    int64_t bytes = value_bytes(t, x), whole = in_f32(t, bytes);
+    uint32_t wide = convert(t, t->values[x].storage, "to f32", "before rope, f32", whole);
+    uint32_t turned = hb_ops_work(t, "mul", "turned by rope", whole);
+    uint32_t out = hb_tape_value(t, convert(t, turned, "to bf16", name, bytes));
     hb_tape_drop(t, turned);
     hb_tape_drop(t, wide);
     struct hb_taped *n = hb_tape_node(t, back_rope, out);
@@ -408,7 +446,7 @@ static uint32_t copy(struct hb_tape *t, uint32_t x, const char *name)
 
 uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
 {
-    int64_t bytes = hb_tape_size(t, hb_mul_sat(a.rows, a.heads), a.width, 2);
+    int64_t bytes = hb_tape_size(t, hb_mul_sat(a.rows, a.heads), a.width, t->width);
     struct hb_made out = {"flash attention", "attention output", bytes, HB_CAT_WORKING, 0};
     struct hb_made sums = {"flash attention", "attention's log-sum-exp",
                            hb_tape_size(t, a.rows, a.heads, 4), HB_CAT_WORKING, 0};
@@ -489,9 +527,9 @@ uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
 
 static void back_add(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    hb_tape_hold(t, grad);
+    uint32_t other = convert(t, grad, "to bf16", "gradient of what was added", n->number[0]);
     hb_tape_give(t, n->in[0], grad);
-    hb_tape_give(t, n->in[1], grad);
+    hb_tape_give(t, n->in[1], other);
 }
 
 uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
@@ -501,6 +539,7 @@ uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b)
     if (n) {
         n->in[0] = a;
         n->in[1] = b;
+        n->number[0] = value_bytes(t, b);
     }
     return out;
 }
@@ -524,7 +563,7 @@ static void back_norm_fused(struct hb_tape *t, struct hb_taped *n, uint32_t grad
 uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
                            struct hb_weight *weight)
 {
-    uint32_t out = new_value(t, "norm", "norm's output", hb_tape_size(t, rows, width, 2));
+    uint32_t out = new_value(t, "norm", "norm's output", value_bytes(t, x));
     uint32_t scale = hb_ops_work(t, "norm", "norm's scale, a token", hb_tape_size(t, rows, 4, 1));
     struct hb_taped *n = hb_tape_node(t, back_norm_fused, out);
     if (n) {

@@ -32,7 +32,10 @@ struct hb_weight {
     int64_t cols;
     int64_t ranks;          /* that share it; 0: those of the unit's FSDP */
     bool narrow;            /* of a product that may be in 8 bits */
+    struct hb_weight *bias; /* of its product, which is then one op (addmm); null: none */
     bool across;            /* split along its second dimension (Shard(1)), as `rows` says */
+    uint32_t copy;          /* autocast's, in compute's dtype, until the context ends; HB_NONE */
+    uint32_t copy_grad;     /* its gradient, not converted yet; HB_NONE */
     uint32_t whole;         /* gathered, in compute's dtype; HB_NONE: not there */
     uint32_t grad;          /* not reduced yet; HB_NONE */
     uint32_t part;          /* of `whole`, kept after the forward pass to gather from; HB_NONE */
@@ -74,11 +77,18 @@ struct hb_linear {
 
 /* A storage that belongs to no kind but the step's own work. */
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes);
+/* In a dtype that makes it so large: another storage, or the same once more where it is so
+ * already. */
+uint32_t hb_ops_convert(struct hb_tape *t, uint32_t storage, struct hb_made made);
+/* autocast ends: its copy of the weight is no one's but who saved it. */
+void hb_ops_forget_copy(struct hb_tape *t, struct hb_weight *w);
 /* As hb_tape_make, unless the policy has kept it. */
 uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made);
 /* What the node saved is given up; in a pass backwards in two with the gradient of its weight. */
 void hb_ops_give_up_all(struct hb_tape *t, struct hb_taped *n);
 void hb_ops_give_up_own(struct hb_tape *t, struct hb_taped *n);
+/* A weight's gradient in f32; the other goes. */
+uint32_t hb_ops_widened(struct hb_tape *t, uint32_t grad);
 /* Of a pass backwards in two: what the node's weight's gradient is made of, held; what the node
  * saved there is its op's. */
 void hb_ops_owe(struct hb_tape *t, const struct hb_taped *n, struct hb_owed o);

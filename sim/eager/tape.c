@@ -20,7 +20,7 @@ void hb_sums_take(struct hb_sums *s, int64_t bytes, int64_t counted_bytes)
 
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p)
 {
-    *t = (struct hb_tape){.arena = arena, .p = p, .where = ""};
+    *t = (struct hb_tape){.arena = arena, .p = p, .where = "", .width = 2};
 }
 
 void hb_tape_reserve(struct hb_tape *t, uint32_t storages)

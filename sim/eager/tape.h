@@ -102,8 +102,10 @@ struct hb_tape {
     const struct hb_server *server; /* null: all goes to the program; else no op or buffer does */
     const char *where;              /* before the names of storages: "layers[3]." */
     enum hb_phase phase;
-    uint8_t pool; /* of the allocator: 0 is the default stream's */
-    bool grad;    /* ops are recorded */
+    uint8_t pool;  /* of the allocator: 0 is the default stream's */
+    uint8_t width; /* bytes of an element in compute's dtype */
+    bool autocast; /* products alone are in it, of copies; what they take and weights are in f32 */
+    bool grad;     /* ops are recorded */
     struct hb_storage *storages;
     uint32_t storage_count, storage_cap;
     struct hb_taped_name *names; /* of storages, made before */

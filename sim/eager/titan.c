@@ -46,6 +46,15 @@ static void free_gradients(struct hb_titan *e)
         }
 }
 
+/* Its context is that of the model's pass forwards with its loss. */
+static void end_autocast(struct hb_titan *e)
+{
+    for (int64_t i = 0; i < e->layer_count; i++)
+        hb_titan_forget_copies(&e->layers[i]);
+    for (int i = 0; i < 3; i++)
+        hb_ops_forget_copy(e->t, &e->end_weights[i]);
+}
+
 static void run_microbatch(struct hb_titan *e)
 {
     struct hb_tape *t = e->t;
@@ -67,6 +76,7 @@ static void run_microbatch(struct hb_titan *e)
         x = hb_titan_run_layer(&e->layers[i], x);
     hb_titan_head(e, x);
     hb_titan_loss(e);
+    end_autocast(e);
     hb_titan_back_loss(e);
     hb_tape_back(t, 0);
     t->where = "";
@@ -289,6 +299,14 @@ static void add_weight(struct hb_titan_layer *l, int role, const char *name, int
     l->by_role[role] = w;
 }
 
+static void add_bias(struct hb_titan_layer *l, int of, int role, const char *name)
+{
+    if (l->block->attention.bias == HB_BIAS_NONE)
+        return;
+    add_weight(l, role, name, l->by_role[of]->rows, 1);
+    l->by_role[of]->bias = l->by_role[role];
+}
+
 static void add_mlp(struct hb_titan_layer *l, int64_t ff)
 {
     int64_t d = l->e->spec->model.d_model;
@@ -350,8 +368,11 @@ static void add_weights(struct hb_titan_layer *l)
     int64_t q = a->heads * a->head_dim / ways;
     int64_t kv = hb_div_up(a->kv_heads, ways) * a->head_dim;
     add_weight(l, HB_TITAN_W_Q, "w_q", q, d);
+    add_bias(l, HB_TITAN_W_Q, HB_TITAN_W_QB, "bias of q");
     add_weight(l, HB_TITAN_W_K, "w_k", kv, d);
+    add_bias(l, HB_TITAN_W_K, HB_TITAN_W_KB, "bias of k");
     add_weight(l, HB_TITAN_W_V, "w_v", kv, d);
+    add_bias(l, HB_TITAN_W_V, HB_TITAN_W_VB, "bias of v");
     add_weight(l, HB_TITAN_W_O, "w_o", d, q);
     if (a->qk_norm != HB_QKN_NONE) {
         add_weight(l, HB_TITAN_W_QN, "norm of q", a->head_dim, 1);
@@ -449,7 +470,7 @@ static bool is_of_rank(const struct hb_titan *e, int64_t layer)
 /* Weights of several microbatches' gradients, added up in what they are reduced in. */
 static void defer_gradients(struct hb_titan *e)
 {
-    bool wide = e->fsdp.reduce_bytes > 2;
+    bool wide = e->fsdp.reduce_bytes > e->t->width;
     for (int i = 0; i < 3; i++)
         e->end_weights[i].wide = wide;
     for (int64_t i = 0; i < e->layer_count; i++) {
@@ -610,6 +631,14 @@ bool hb_titan_norms_fused(const struct hb_spec *spec)
            spec->loss.kind != HB_LOSS_GRPO && !hb_titan_is_zero3(spec);
 }
 
+/* Bytes of an element of what is reduced. */
+static int64_t reduced_width(const struct hb_spec *spec)
+{
+    if (spec->precision.grads == HB_GRADS_PARAMS)
+        return hb_dtype_bits(spec->precision.params) / 8;
+    return spec->precision.grads == HB_GRADS_BF16 ? 2 : 4;
+}
+
 /* ZeRO-3 is no FSDP: its weights are gathered by module. */
 static void share_states(struct hb_titan *e, bool zero3)
 {
@@ -620,7 +649,7 @@ static void share_states(struct hb_titan *e, bool zero3)
     e->fsdp = (struct hb_fsdp){.t = e->t,
                                .ranks = ranks,
                                .param_bytes = hb_dtype_bits(spec->precision.params) / 8,
-                               .reduce_bytes = spec->precision.grads == HB_GRADS_BF16 ? 2 : 4,
+                               .reduce_bytes = reduced_width(spec),
                                .kept_ranks = spec->sharding.reshard_ranks,
                                .on_host = !zero3 && spec->optimizer.params_offload != HB_PLACE_NONE,
                                .narrow = spec->precision.fp8_gather,
@@ -629,6 +658,9 @@ static void share_states(struct hb_titan *e, bool zero3)
                                .last_gather = HB_NONE,
                                .last_reduced = {HB_NONE, HB_NONE}};
     e->fsdp.plain = ranks == 1;
+    e->t->width = (uint8_t)(hb_dtype_bits(spec->precision.compute) / 8);
+    e->t->autocast = e->fsdp.plain && !zero3 && e->fsdp.param_bytes > e->t->width;
+    e->stream_bytes = e->t->autocast ? e->fsdp.param_bytes : e->t->width;
 }
 
 /* All of it but what stands before the first op. */
@@ -639,9 +671,9 @@ static void build(struct hb_titan *e)
     place_stages(e);
     bool zero3 = hb_titan_is_zero3(spec);
     e->grpo = spec->loss.kind == HB_LOSS_GRPO;
-    if (e->stages || zero3 || e->grpo)
-        e->cut = NULL; /* a whole one */
     share_states(e, zero3);
+    if (e->stages || zero3 || e->grpo || e->t->autocast)
+        e->cut = NULL; /* a whole one */
     e->fsdp.flat = spec->runtime.fsdp1 && !e->fsdp.plain;
     e->has_root =
         e->fsdp.flat || spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);

@@ -16,7 +16,7 @@ uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table)
 static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
-    int64_t whole = hb_tape_size(t, e->spec->model.vocab, e->spec->model.d_model, 2);
+    int64_t whole = hb_tape_size(t, e->spec->model.vocab, e->spec->model.d_model, e->stream_bytes);
     t->where = e->first.where;
     if (!e->has_root)
         hb_fsdp_before_backward(&e->fsdp, &e->first, NULL);
@@ -42,7 +42,7 @@ static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 uint32_t hb_titan_embed(struct hb_titan *e)
 {
     struct hb_tape *t = e->t;
-    int64_t bytes = hb_tape_size(t, e->tokens, e->spec->model.d_model, 2);
+    int64_t bytes = hb_tape_size(t, e->tokens, e->spec->model.d_model, e->stream_bytes);
     t->where = "embedding.";
     if (!e->has_root)
         hb_fsdp_before_forward(&e->fsdp, &e->first);
@@ -202,7 +202,10 @@ static uint32_t wide(struct hb_titan *e, int64_t rows, const char *op, const cha
 static uint32_t in_f32(struct hb_titan *e, struct hb_titan_chunk *c)
 {
     struct hb_tape *t = e->t;
-    uint32_t out = wide(e, c->rows, "to f32", "logits in f32", 4);
+    uint32_t out = hb_ops_convert(t, t->values[c->logits].storage,
+                                  (struct hb_made){"to f32", "logits in f32",
+                                                   hb_tape_size(t, c->rows, e->head.rows, 4),
+                                                   HB_CAT_LOGITS, 0});
     if (e->spec->loss.held != HB_HELD_F32)
         return out;
     hb_tape_drop_value(t, c->logits);
@@ -224,6 +227,14 @@ static void drop_logits(struct hb_titan *e, struct hb_titan_chunk *c)
     hb_tape_drop(e->t, storage);
 }
 
+/* In the logits' own dtype. */
+static uint32_t narrowed(struct hb_titan *e, uint32_t grad, int64_t rows)
+{
+    struct hb_made made = {"to bf16", "gradient of the logits",
+                           hb_tape_size(e->t, rows, e->head.rows, e->t->width), HB_CAT_LOGITS, 0};
+    return hb_ops_convert(e->t, grad, made);
+}
+
 /* cross_entropy on f32 logits keeps the log-probabilities alone. */
 static void eager_forward(struct hb_titan *e, struct hb_titan_chunk *c)
 {
@@ -240,7 +251,7 @@ static uint32_t eager_backward(struct hb_titan *e, struct hb_titan_chunk *c)
     uint32_t grad = wide(e, c->rows, "log_softmax, backward", "gradient of the logits in f32", 4);
     hb_tape_drop(t, picked);
     hb_tape_drop(t, c->kept);
-    uint32_t narrow = wide(e, c->rows, "to bf16", "gradient of the logits", 2);
+    uint32_t narrow = narrowed(e, grad, c->rows);
     hb_tape_drop(t, grad);
     return narrow;
 }
@@ -269,7 +280,7 @@ static uint32_t parallel_backward(struct hb_titan *e, struct hb_titan_chunk *c)
     hb_tape_drop(t, sum);
     hb_tape_drop(t, picked);
     hb_tape_drop(t, c->kept);
-    uint32_t narrow = wide(e, c->rows, "to bf16", "gradient of the logits", 2);
+    uint32_t narrow = narrowed(e, grad, c->rows);
     hb_tape_drop(t, grad);
     return narrow;
 }
@@ -287,7 +298,7 @@ static uint32_t compiled_backward(struct hb_titan *e, struct hb_titan_chunk *c)
     struct hb_tape *t = e->t;
     uint32_t grad = wide(e, c->rows, "loss and its gradient", "gradient of the logits in f32", 4);
     hb_tape_drop(t, c->kept);
-    uint32_t narrow = wide(e, c->rows, "to bf16", "gradient of the logits", 2);
+    uint32_t narrow = narrowed(e, grad, c->rows);
     hb_tape_drop(t, grad);
     return narrow;
 }

@@ -312,6 +312,12 @@ static void hand_input_on(struct hb_tape *t, struct hb_taped *n, uint32_t first)
     hb_tape_give_up(t, n, 0);
 }
 
+void hb_titan_forget_copies(struct hb_titan_layer *l)
+{
+    for (int w = 0; w < l->unit.count; w++)
+        hb_ops_forget_copy(l->e->t, &l->weights[w]);
+}
+
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
 static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
@@ -325,7 +331,10 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     if (l->e->ways > 1 && (!l->block->moe.experts || l->parted || shares))
         last = hb_ops_gather_storage(t, grad, hb_titan_gather(l));
     else
-        hb_tape_hold(t, grad);
+        last = hb_ops_convert(t, grad,
+                              (struct hb_made){"to bf16", "gradient of the last product",
+                                               n->number[0] / l->e->stream_bytes * t->width,
+                                               HB_CAT_WORKING, 0});
     if (l->e->zero3) { /* its MLP and the last product, which asks for what was kept */
         hb_zero3_enter_plain(l->e->zero3);
         hb_zero3_enter_early(l->by_role[HB_TITAN_W_DOWN]);
@@ -333,6 +342,7 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     t->grad = true;
     l->in = run->in = n->in[0];
     run_layer(l, run, true);
+    hb_titan_forget_copies(l);
     if (!l->e->stash && !t->split && !norms_fused(l->e))
         hand_input_on(t, n, first);
     t->values[shares ? l->own : l->last].grad = last;

@@ -19,6 +19,9 @@ enum {
     HB_TITAN_W_K,
     HB_TITAN_W_V,
     HB_TITAN_W_O,
+    HB_TITAN_W_QB,
+    HB_TITAN_W_KB,
+    HB_TITAN_W_VB,
     HB_TITAN_W_QN,
     HB_TITAN_W_KN,
     HB_TITAN_W_GATE,
@@ -102,6 +105,7 @@ struct hb_titan {
     bool has_root;                         /* the ends are the root's own, whole all through */
     int64_t sequences;                     /* of a microbatch, on the device ... */
     int64_t tokens;                        /* ... and their tokens */
+    int64_t stream_bytes;                  /* an element of the residual */
     int64_t rows;            /* of the residual: a part of them under sequence parallelism */
     int64_t ways;            /* tensor axis */
     struct hb_gather gather; /* over it */
@@ -124,6 +128,8 @@ struct hb_titan {
 /* The whole program holds this much more from here on: the layers left out have run forwards
  * (rest), or backwards, too (grads). */
 void hb_titan_mark(struct hb_titan *e, bool rest, bool grads);
+/* autocast ends, for this layer's weights. */
+void hb_titan_forget_copies(struct hb_titan_layer *l);
 uint32_t hb_titan_gathered(struct hb_titan *e, uint32_t x);
 void hb_titan_drop_both(struct hb_tape *t, uint32_t a, uint32_t b);
 void hb_titan_set_thing(struct hb_taped *n, const void *thing);

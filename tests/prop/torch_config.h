@@ -37,6 +37,7 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
 {
     int blocks = torch_chance(rng, 30) ? 2 : 1;
     for (int i = 0; i < blocks; i++) {
+        struct hb_rng side = *rng; /* what it draws moves nothing else */
         int64_t kv = torch_power(rng, 3);
         hb_str_addf(s, "    - {name: b%d, repeat: %lld, norm: rmsnorm", i,
                     (long long)hb_rng_range(rng, 1, torch_chance(rng, 20) ? 14 : 6));
@@ -48,11 +49,12 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
         else
             hb_str_addf(s,
                         ", attention: {heads: 8, kv_heads: %lld, head_dim: %lld, rope: %s, "
-                        "qk_norm: %s, kernel: %s}",
+                        "qk_norm: %s, kernel: %s%s}",
                         (long long)kv, (long long)(32 * torch_power(rng, 2)),
                         TORCH_ONE_OF(rng, "true", "true", "false"),
                         TORCH_ONE_OF(rng, "true", "false", "false"),
-                        megatron ? TORCH_ONE_OF(rng, "flash", "naive") : "flash");
+                        megatron ? TORCH_ONE_OF(rng, "flash", "naive") : "flash",
+                        !megatron && torch_chance(&side, 15) ? ", bias: qkv" : "");
         if (megatron && torch_chance(rng, 30))
             hb_str_addf(s,
                         ", moe: {experts: 8, top_k: 2, d_ff: 256, kind: swiglu, dispatch: %s}}\n",
@@ -130,17 +132,20 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
                     : TORCH_ONE_OF(rng, "none", "full", "full",
                                    "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
+    struct hb_rng side = *rng; /* what it draws moves nothing else */
     if (plain)
         hb_str_addf(s,
-                    "precision: {params: bf16, grads: params%s}\n"
+                    "precision: {params: %s, grads: params%s}\n"
                     "optimizer: {in_backward: %s, moments: [%s], offload: %s}\n",
+                    TORCH_ONE_OF(&side, "bf16", "bf16", "f32", "f32, compute: f32"),
                     zero ? ", master: f32" : "",
                     data == 1 && accumulate == 1 ? TORCH_ONE_OF(rng, "true", "false") : "false",
                     TORCH_ONE_OF(rng, "f32, f32", "bf16, bf16", "q8, q8"),
                     tune ? TORCH_ONE_OF(rng, "none", "none", "pinned_host") : "none");
     else
         hb_str_addf(
-            s, "precision: {grads: %s%s}\noptimizer: {%s}\n",
+            s, "precision: {params: %s, grads: %s%s}\noptimizer: {%s}\n",
+            TORCH_ONE_OF(&side, "f32", "f32", "bf16", "f32, compute: f32"),
             TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
             TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
             TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));

@@ -677,13 +677,37 @@ static void gathers_in_eight_bits(void **state)
     assert_int_equal(wide - narrow, 4 * (1024 * (2 * 1024 + 2 * 256) + 3 * 1024 * 4096));
 }
 
+static int named(const char *more, const char *name)
+{
+    struct hb_program p;
+    int count = 0;
+    run_keys(more, &p);
+    for (uint32_t i = 0; i < p.buf_count; i++)
+        count += strstr(p.bufs[i].name, name) != NULL;
+    return count;
+}
+
+/* Two steps; seven products a layer and the head. A layer that is run again copies anew: the
+ * context is over. */
+static void casts_are_of_what_has_another_type(void **state)
+{
+    (void)state;
+    const char *copy = "autocast's copy", *own = "own weights to";
+    assert_int_equal(named("remat: {policy: none}\nmesh: {data: 8}\n", copy), 2 * (4 * 7 + 1));
+    assert_int_equal(named("remat: {policy: full}\nmesh: {data: 8}\n", copy), 2 * (8 * 7 + 1));
+    assert_true(named("remat: {policy: none}\n", own) > 0);
+    assert_int_equal(named("precision: {params: bf16}\n", own), 0);
+    assert_int_equal(named("precision: {compute: f32}\n", own), 0);
+}
+
 #define PIPE  "mesh: {fsdp: 4, pipeline: 2}\npipeline: "
 #define KEEPS "mesh: {fsdp: 4, pipeline: 2}\nsharding: {reshard_after_forward: false}\npipeline: "
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
     static const char *const refused[] = {
-        "mesh: {data: 8}\n",
+        "mesh: {data: 8}\nloss: {chunks: 2}\n",
+        "precision: {compute: f32}\nruntime: {compile: true}\n",
         "mesh: {data: 8}\nprecision: {params: bf16, grads: f32}\n",
         "mesh: {data: 4, tensor: 2}\nprecision: {params: bf16, grads: params}\n",
         "mesh: {fsdp: 4, pipeline: 2}\npipeline: {microbatches: 2}\n",
@@ -698,7 +722,7 @@ static void what_is_not_known_is_refused(void **state)
         "mesh: {fsdp: 4, tensor: 2}\n",
         "optimizer: {name: muon}\n",
         "optimizer: {offload: pinned_host}\n",
-        "precision: {params: bf16}\n",
+        "precision: {params: f16}\n",
         "loss: {chunks: 8, held: compute}\n",
         "loss: {kernel: linear, held: f32}\n",
         "mesh: {fsdp: 4, tensor: 2}\nsharding: {residual_over_tensor: true}\n"
@@ -767,6 +791,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_above_a_size_are_not_split, start, end),
         cmocka_unit_test_setup_teardown(flat_parameters_of_fsdp1, start, end),
         cmocka_unit_test_setup_teardown(gathers_in_eight_bits, start, end),
+        cmocka_unit_test_setup_teardown(casts_are_of_what_has_another_type, start, end),
         cmocka_unit_test_setup_teardown(segments_lie_side_by_side, start, end),
         cmocka_unit_test_setup_teardown(nothing_is_taken_for_nothing, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),

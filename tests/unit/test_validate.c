@@ -129,7 +129,7 @@ static void verdicts_are_counted(void **state)
 static void what_is_not_simulated_has_failed(void **state)
 {
     (void)state;
-    struct hb_record r = RECORD("a", "compiler=torch");
+    struct hb_record r = RECORD("a", "compiler=torch", "loss.chunks=2");
     assert_non_null(strstr(run_case(&r).failed, "torch"));
     r = RECORD("a", "step.donate=true");
     r.kind = "max_reserved";
