@@ -20,8 +20,6 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
     b->mask = b->fill = b->remade = HB_NONE;
-    for (int i = 0; i < HB_STEP_IN; i++)
-        b->starts[i] = HB_NONE;
     b->stack = none_list(lo, y->value_count);
     b->now = none_list(lo, y->value_count);
     b->grad = none_list(lo, y->value_count);

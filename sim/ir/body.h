@@ -40,9 +40,8 @@ struct hb_body {
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
     struct hb_body *sliced_with; /* its weights come out of their stacks with this one's; or null */
-    struct hb_body *behind;      /* the layer of a stage that runs backwards next; null: none */
-    uint32_t starts[HB_STEP_IN]; /* zeros that its loop over query blocks adds to; HB_NONE */
     bool sums_wide;              /* residuals' gradients are handed on in f32; see hand_on */
+    bool restacked;              /* stacks that lie turned have been copied */
     bool own_stacks;             /* stack[] are this layer's own buffers, not slices of a loop's */
     bool inner;                  /* it lies in a scan within a scan */
 };

@@ -361,30 +361,6 @@ static bool is_norm_of_sum(const struct hb_body *b, const struct hb_step_op *s)
            (from < 0 || b->y->steps[from].kind == HB_STEP_ADD);
 }
 
-/* Sums over query blocks begin with zeros, which XLA:GPU makes for all layers of a stage where the
- * last one's attention runs backwards (ep2pp4/good,blocked: bf16[8,1,4,512,8,4,128] from 1266 ...
- * 1280 to 1850, 1706, 1569 and 1430; of ROCm's pp8/good from 688 on). */
-static void begin_sums(struct hb_body *b, const struct hb_step_op *s)
-{
-    if (s != hb_layer_blocks(b->y) || b->starts[0] != HB_NONE)
-        return;
-    for (struct hb_body *o = b->behind; o; o = o->behind)
-        for (int i = 0; i < s->in_count && o->starts[i] == HB_NONE; i++) {
-            const struct hb_value *value = &o->y->values[s->in[i]];
-            o->starts[i] = hb_temp_tiled(b->lo, hb_body_name(o, s->in[i], ", gradient begun"),
-                                         HB_CAT_WORKING, grad_shape(o, value), value->tiling);
-            hb_emit_mark(b->lo, "zeros for sums over query blocks", HB_NONE, o->starts[i]);
-        }
-}
-
-static uint32_t made_place(struct hb_body *b, const struct hb_step_op *s, int i)
-{
-    if (s == hb_layer_blocks(b->y) && b->starts[i] != HB_NONE)
-        return hb_temp_in_place(b->lo, hb_body_name(b, s->in[i], ", gradient"), HB_CAT_WORKING,
-                                b->starts[i]);
-    return grad_place(b, s->in[i], lies_in_place(b, s, i));
-}
-
 /* The product that this step's gradients are made inside of, with its weight (moeFG/base: the whole
  * bf16[64,1408,2048] beside gate, up and their gradients). */
 static const struct hb_step_op *take_inlined(struct hb_body *b, struct hb_emit *e,
@@ -462,7 +438,7 @@ static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i
     if (s->back_group.rank && i == s->in_count - 1)
         return hb_temp(b->lo, hb_body_name(b, s->in[i], ", gradient of its group"), HB_CAT_WORKING,
                        s->back_group);
-    return made_place(b, s, i);
+    return grad_place(b, s->in[i], lies_in_place(b, s, i));
 }
 
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
@@ -474,7 +450,6 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         if ((s->back_out & 1u << i) ||
             (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))
             hb_body_bring(b, s->out[i]);
-    begin_sums(b, s);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "backward of ", s->name);
     e.flops = s->back_flops > 0 ? s->back_flops : 2 * s->flops;
@@ -643,8 +618,6 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         b->shared[v] = false;
         if (!keep)
             b->now[v] = b->rows[v] = HB_NONE;
-        if (b->lo->spec->share >= HB_SHARE_TIGHT)
-            b->spread[v] = HB_NONE;
     }
     b->recomputed = false;
     b->late_count = b->late_done = 0;

@@ -606,7 +606,7 @@ static int einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     if (r->joins)
         order_joined(lo, y, steps, last, &y->steps[made]);
     if (turned)
-        hb_moe_order_turned(lo, y, steps - 1, last);
+        hb_moe_order_turned(y, steps - 1, last);
     if (!y->values[disp].mask && y->steps[last].scratch_count == 0)
         hb_moe_turn_weights(&y->steps[last], masks);
     return sum;

@@ -17,19 +17,11 @@ void hb_moe_turn_kept(struct hb_layer *y, uint32_t first, bool both)
         y->values[v].restacked = y->values[v].batch_dot && (both || (y->values[v].tags & hidden));
 }
 
-/* Whether a policy keeps it in a stack, which is turned whole. */
-static bool is_kept(const struct hb_layer *y, int v)
-{
-    const struct hb_remat *r = &y->block->remat;
-    return r->policy == HB_POLICY_DOTS || (y->values[v].tags & (r->save | r->offload)) != 0;
-}
-
 int hb_moe_turn_rows(struct hb_lower *lo, struct hb_layer *y, int in)
 {
     struct hb_value v = {.name = hb_name(lo, y->values[in].name, ", turned"),
                          .shape = y->values[in].shape,
                          .tiling = y->values[in].tiling,
-                         .fused = is_kept(y, in),
                          .turned = in};
     int out = hb_layer_value(lo, y, v);
     struct hb_step_op s = {.kind = HB_STEP_MIX,
@@ -45,8 +37,7 @@ int hb_moe_turn_rows(struct hb_lower *lo, struct hb_layer *y, int in)
     return out;
 }
 
-void hb_moe_order_turned(const struct hb_lower *lo, struct hb_layer *y, uint32_t first,
-                         uint32_t last)
+void hb_moe_order_turned(struct hb_layer *y, uint32_t first, uint32_t last)
 {
     struct hb_step_op *sum = &y->steps[last];
     for (uint32_t i = first; i < last; i++) {
@@ -59,7 +50,7 @@ void hb_moe_order_turned(const struct hb_lower *lo, struct hb_layer *y, uint32_t
     for (uint32_t i = last - 2; i < last; i++)
         y->values[y->steps[i].out[0]].cheap = true;
     y->steps[y->values[sum->in[0]].producer].eager = true;
-    sum->off_early = (!sum->first_last || sum->off_early) && lo->spec->share != HB_SHARE_EXCEEDED;
+    sum->off_early = !sum->first_last || sum->off_early;
     sum->first_last = true;
     y->steps[last - 1].makes_off = true;
 }

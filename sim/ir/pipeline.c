@@ -365,7 +365,7 @@ static void link_layers(struct hb_pipeline *pl)
 {
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_body *b = &pl->groups[i].body;
-        b->behind = b->sliced_with = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
+        b->sliced_with = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
     }
 }
 

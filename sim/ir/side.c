@@ -33,7 +33,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
         struct hb_group *g = &plan->groups[i];
         g->body.defer = (!g->looped && defers(lo)) || hb_order_depth(lo);
         g->body.sums_wait = !g->looped && lo->habits->gathers_timed;
-        g->body.spread_wait = g->body.sums_wait && lo->spec->share != HB_SHARE_TIGHT;
+        g->body.spread_wait = g->body.sums_wait;
     }
 }
 

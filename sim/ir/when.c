@@ -10,19 +10,6 @@
 
 enum { EARLY_TOKENS = 4096 };
 
-/* Where XLA:ROCm keeps gate and up, their gradients wait for their weights' until the layer's end
- * (bwd/remat=dots_nb; none of them with names:q,k,v). */
-static bool keeps_hidden(const struct hb_body *b)
-{
-    if (!b->lo->habits->recompute_first || b->own_stacks || b->lo->habits->gathers_timed)
-        return false;
-    uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
-    for (uint32_t i = 0; i < b->y->value_count; i++)
-        if ((b->y->values[i].tags & hidden) && b->saved->keep[i] == HB_KEEP_NO)
-            return false;
-    return true;
-}
-
 static bool is_timed(const struct hb_body *b, enum hb_kernel kernel)
 {
     const struct hb_lower *lo = b->lo;
@@ -53,21 +40,17 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
 {
     const struct hb_lower *lo = b->lo;
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
-    bool local = mode == HB_WEIGHT_LOCAL, mlp = l->held && l->rank == 2;
+    bool mlp = l->held && l->rank == 2;
     /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
     bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
     bool split = hb_body_ends_late(b);
-    /* CUDA's stages: experts' after the attention's (pr85/pp8/good,blocked: from 761 on, attention
-     * from 698 to 740). */
-    bool stage = b->own_weights && l->rank == HB_LEAF_RANK;
     /* CUDA's between gathers, which a kernel's small tensors do not show: gate, up and a gradient
      * of theirs beside the scores of the attention's backward pass (gemma-2b over fsdp 8, b8:
      * products of weights at 94, 101 and 129 of 186, scores at 98 to 108). */
     bool scores = mlp && is_timed(b, HB_KERNEL_NAIVE);
-    return (b->defer && !is_summed_apart(b, l)) || ring || split || stage || scores ||
-           (local && mlp && keeps_hidden(b));
+    return (b->defer && !is_summed_apart(b, l)) || ring || split || scores;
 }
 
 /* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes

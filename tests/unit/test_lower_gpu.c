@@ -304,19 +304,6 @@ static void one_hot_rows_of_one_sequence_are_predicates(void **state)
     assert_int_equal(bytes_of(&loop, "index tensor"), INT64_C(4) * 2048 * 32000);
 }
 
-/* cuda-pr85/ep2pp4: good waits, noclip and batch=64 do not. */
-static void a_head_waits_for_the_norm(void **state)
-{
-    (void)state;
-    static const char *const ep[] = {"mesh.expert=2", "sharding.ends_over_pipeline=true"};
-    struct low clip = STAGES(CUDA, ep[0], ep[1], "optimizer.clip=true", "batch.seq=1024");
-    struct low free = STAGES(CUDA, ep[0], ep[1], "optimizer.clip=false", "batch.seq=1024");
-    struct low many = STAGES(CUDA, ep[0], ep[1], "optimizer.clip=true");
-    assert_true(lives_at(&clip, "gradient of the logits", "backward of flash attention"));
-    assert_false(lives_at(&free, "gradient of the logits", "backward of flash attention"));
-    assert_false(lives_at(&many, "gradient of the logits", "backward of flash attention"));
-}
-
 /* cuda-8B/fsdp=1,tp=8,sp_residual=True: norms are gathered in f32, gradients whole for wo, w_down.
  */
 static void a_split_residual_is_gathered_wide(void **state)
@@ -564,17 +551,6 @@ static void a_one_hot_table_has_no_zeros(void **state)
     assert_int_not_equal(find_op(&onehot, "gradient of the embedding"), HB_NONE);
 }
 
-/* rocm-bwd--remat=dots_nb: gate's and up's gradients stand in the attention's backward. */
-static void gradients_wait_where_all_is_kept(void **state)
-{
-    (void)state;
-    static const char kernel[] = "model.blocks[0].attention.kernel=blocked";
-    struct low dots = DENSE(ROCM, kernel, "remat.policy=dots_no_batch");
-    struct low full = DENSE(ROCM, kernel);
-    assert_false(is_made_after(&full, "gradient of block.w_up", "backward of attention"));
-    assert_true(is_made_after(&dots, "gradient of block.w_up", "backward of attention"));
-}
-
 /* rocm-8B,pp8f8,m16: outputs are permuted between the axes; pp2f4,m4 exchanges them. */
 static void shards_are_permuted_between_equal_axes(void **state)
 {
@@ -661,7 +637,6 @@ int main(void)
         TEST(a_narrow_product_has_narrow_gradients),
         TEST(an_outer_block_has_its_weights_copied),
         TEST(one_hot_rows_of_one_sequence_are_predicates),
-        TEST(a_head_waits_for_the_norm),
         TEST(logits_do_not_wait_beside_larger_scores),
         TEST(a_split_residual_is_gathered_wide),
         TEST(a_master_copy_frees_the_parameter),
@@ -679,7 +654,6 @@ int main(void)
         TEST(a_norm_reads_gradients_without_nan),
         TEST(slices_come_out_of_their_stacks),
         TEST(a_one_hot_table_has_no_zeros),
-        TEST(gradients_wait_where_all_is_kept),
         TEST(shards_are_permuted_between_equal_axes),
         TEST(outputs_are_exchanged),
         TEST(unrolled_gradients_wait),
