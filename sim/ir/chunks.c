@@ -54,21 +54,6 @@ void hb_chunks_turn(struct hb_lower *lo)
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "turn head", l->arg, l->transposed);
 }
 
-/* A stage's part is cast and sent to whom it belongs, while the head is gathered, out of what
- * others sent (llama3b, pp4d2f2, H100: two bf16[1536,128256] beside f32[1536,128256] and the
- * gathered head). */
-static uint32_t cast_staged(struct hb_lower *lo, uint32_t part)
-{
-    struct hb_shape own = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, false);
-    struct hb_emit e = {.name = "cast gradient of the head", .kind = HB_OP_ELEMENTWISE};
-    uint32_t cast = hb_temp(lo, "head, gradient of a chunk, cast", HB_CAT_GRADIENTS, own);
-    hb_emit_read(&e, part);
-    hb_emit_write(&e, cast);
-    hb_emit_write(&e, hb_temp(lo, "head, sent to be gathered", HB_CAT_COMMUNICATION, own));
-    hb_emit(lo, &e);
-    return cast;
-}
-
 /* Each step of the ring adds the product with what came round, of two parts of the head, while
  * the next is on its way (the same dumps: fusion f32[1,2048,151936,1] and an add in place). */
 static void add_parts(struct hb_lower *lo, const struct hb_loss_pass *c)
@@ -146,15 +131,12 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     bool split = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool scattered =
         is_gpu(lo) || split || hb_head_ring(lo) || hb_weight_sums_own(lo, lo->local.vocab);
-    bool staged = takes_own_head(lo) && hb_head_grad_staged(lo);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, dtype, !staged));
+                            hb_leaf_layer_shape(l, dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
-     * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more); a stage's part
-     * too, before it is cast and sent to whom it belongs (llama3b, pp4d2f2, H100:
-     * f32[1536,128256], all-reduce-start in its place). */
-    bool same = staged || (!scattered && dtype == lo->compute);
+     * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
+    bool same = !scattered && dtype == lo->compute;
     uint32_t part =
         same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
              : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
@@ -163,8 +145,6 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     hb_emit_grad_sum(lo, "sum gradient of the head", full, part);
-    if (staged)
-        part = cast_staged(lo, part);
     /* v5e sums it beside the other product, which reads the logits' gradient and the head (3B and
      * 8B,v5e,f64,chunk4, 3B over 128, tied or not: f32[4096,128256] and bf16 of it, both others).
      */
@@ -299,7 +279,7 @@ void hb_chunks_finish(struct hb_lower *lo, const struct hb_ends *ends)
     enum hb_phase phase = lo->phase;
     struct hb_loss_pass c = pass_over(lo, ends->loss_x);
     lo->phase = HB_PHASE_LOSS;
-    c.w = shared_head(lo);
+    c.w = ends->loss_w != HB_NONE ? ends->loss_w : shared_head(lo);
     add_loss(lo, &c);
     lo->phase = phase;
 }
@@ -319,8 +299,10 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     uint32_t norm = chunk_input(lo, x, c.x);
     lo->p->ops[norm].moved_bytes = own_bytes;
     c.w = shared_head(lo);
-    bool last = hb_sequence_loss_last(lo), round = goes_round(lo);
+    bool last = lo->tail.known ? lo->tail.value_late : hb_sequence_loss_last(lo);
+    bool round = goes_round(lo);
     ends->loss_x = last ? c.x : HB_NONE;
+    ends->loss_w = last && is_gpu(lo) ? c.w : HB_NONE;
     if (!last)
         add_loss(lo, &c);
     struct hb_leaf *l = &lo->leaves[lo->head];

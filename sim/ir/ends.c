@@ -196,8 +196,11 @@ static bool is_table_whole(const struct hb_lower *lo)
 
 static struct hb_shape table_grad_shape(const struct hb_lower *lo)
 {
-    return hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute,
-                               hb_order_table_whole(lo) || is_table_whole(lo));
+    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute,
+                                            hb_order_table_whole(lo) || is_table_whole(lo));
+    if (hb_order_words(lo) > lo->local.vocab)
+        s.dim[0] = hb_order_words(lo);
+    return s;
 }
 
 static void make_zeros(struct hb_lower *lo, struct hb_ends *ends)
@@ -233,8 +236,8 @@ static uint32_t make_table_of_head(struct hb_lower *lo)
     if (hb_shape_plain_bytes(&s) == lo->p->bufs[from].plain_bytes)
         return from;
     uint32_t whole = hb_temp(lo, "embedding, gradient of its head, gathered", HB_CAT_GRADIENTS, s);
-    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "gather gradient of the head", from,
-                       whole);
+    enum hb_axis axis = hb_order_words(lo) > lo->local.vocab ? HB_AX_TENSOR : HB_AX_FSDP;
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, axis, "gather gradient of the head", from, whole);
     return whole;
 }
 
@@ -256,6 +259,17 @@ static void sum_table(struct hb_lower *lo, uint32_t whole)
     l->grad = hb_temp(lo, "embedding, gradient summed", HB_CAT_GRADIENTS,
                       hb_leaf_layer_shape(l, lo->compute, true));
     hb_emit_grad_sum(lo, "sum gradient of the embedding", whole, l->grad);
+}
+
+static void sum_words(struct hb_lower *lo)
+{
+    struct hb_leaf *l = &lo->leaves[lo->embed];
+    struct hb_shape s = hb_buf_shape(lo, l->grad);
+    s.dim[0] = lo->local.vocab;
+    uint32_t own = hb_temp(lo, "embedding, gradient of own words", HB_CAT_GRADIENTS, s);
+    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_TENSOR, "sum gradient of own words", l->grad,
+                       own);
+    l->grad = own;
 }
 
 static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)
@@ -323,6 +337,8 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
         l->grad = add_head(lo, into, head);
     if (whole)
         sum_table(lo, into);
+    else if (hb_order_words(lo) > lo->local.vocab)
+        sum_words(lo);
 }
 
 /* XLA:TPU scatters the table's gradient before it makes a head's that waits (ring/dl,f64,b2,v128k,

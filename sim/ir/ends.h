@@ -10,7 +10,8 @@ struct hb_ends {
     uint32_t pending_logits; /* logits (or their gradient) that the postponed head gradient reads */
     uint32_t pending_x;      /* its other operand */
     uint32_t pending_before; /* the logits before a cast, where those wait; HB_NONE */
-    uint32_t loss_x;         /* input of the chunks whose loss is added up at the very end */
+    uint32_t loss_x;         /* input of the chunks whose loss is added up at the very end ... */
+    uint32_t loss_w;         /* ... and the head, where they gather none */
 
     uint32_t pending_full; /* whole gradient that waits for its sum; HB_NONE */
     bool head_done;

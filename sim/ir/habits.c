@@ -39,7 +39,6 @@ static const struct hb_habits xla_cuda = {
     .attention_block = 128, /* FlashAttention-2, cuDNN: tiles of 128 queries */
     /* tinyS/base: 2 x 2.097 GB of f32 logits. */
     .logits_copies = 2,
-    .zeros_before_loss = true,
     .zeros_hoisted = true,
     .gathers_timed = true,
     .table_grad_whole = true,
@@ -73,7 +72,6 @@ static const struct hb_habits xla_rocm = {
     .lse_lanes = 1,
     .attention_block = 128, /* FlashAttention-2, cuDNN: tiles of 128 queries */
     .logits_copies = 2,
-    .zeros_before_loss = true,
     .table_grad_whole = true,
     .recompute_first = true,
     .constraints_needed = true,

@@ -20,7 +20,6 @@ struct hb_habits {
     bool norms_fused;             /* normalised inputs are made inside the products */
     bool act_stored_for_dw;       /* the MLP's activation is a buffer for its weight gradient */
     int logits_copies;            /* f32 logits alive together in the loss */
-    bool zeros_before_loss;       /* zeros of the stacked gradients exist at the loss */
     bool zeros_hoisted;           /* with fsdp, whatever their size */
     bool gathers_timed;           /* a gather starts as late as hides it */
     bool table_grad_whole;        /* scattered whole where the batch is split by more than fsdp */

@@ -12,6 +12,7 @@
 #include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/stack.h"
 #include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
@@ -423,10 +424,12 @@ static bool is_grad_first(const struct hb_lower *lo)
 }
 
 /* XLA:GPU gathers a split residual's last norm as those of the layers: f32[2,4096,5120] to the end
- * (qwen32,f16t4). */
+ * (qwen32,f16t4); of one sequence a bf16 copy is kept (llama2-13b over fsdp 8 and tensor 4:
+ * f32[8192,5120] from 59 to 62, bf16 of it to 129; seven of seven steps). */
 static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
 {
-    bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq;
+    bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq &&
+                    lo->local.batch > 1;
     return gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : lo->compute;
 }
 
@@ -509,6 +512,15 @@ static bool is_started_first(const struct hb_lower *lo)
     return hb_head_sum_waits(lo) || hb_head_sum_beside(lo);
 }
 
+/* CUDA makes a gradient whose sum waits last of all before the layers' backward loop (gemma-2b over
+ * fsdp 8, dots: f32[18,2,8,4096,1,4096] at 81 beside the logits, f32[2048,256000] at 85). */
+static void turn_first(struct hb_lower *lo)
+{
+    struct hb_group *last = &lo->layers->groups[lo->layers->count - 1];
+    if (lo->tail.sum_waits && last->looped && last->outer_stack == HB_NONE)
+        hb_stack_restack(lo, &last->body);
+}
+
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
 static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
@@ -523,6 +535,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
         }
         ends->pending_x = c->x;
     } else if (hb_sequence_gathers_taken(lo).sum_waits || lo->tail.sum_waits) {
+        turn_first(lo);
         make_whole(lo, ends, c->x, c->dlogits);
     } else {
         head_grad(lo, c->seq, c->x, c->turned);
@@ -634,7 +647,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     lo->phase = HB_PHASE_LOSS;
     ends->head_done = false;
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
-    ends->loss_x = HB_NONE;
+    ends->loss_x = ends->loss_w = HB_NONE;
     ends->pending_before = HB_NONE;
     bool whole = lo->spec->loss.chunks == 1;
     bool between = whole && sends_between(lo);

@@ -163,9 +163,8 @@ struct parts {
  * comes out of a product does not. */
 static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
-    if (lo->tail.table == (int)at && at != HB_ZEROS_FIRST)
-        hb_ends_start_table(lo, ends);
-    if (at == HB_ZEROS_FIRST && hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_order_zeros(lo) == at)
+    bool first = hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_order_zeros(lo) == HB_ZEROS_FIRST;
+    if (lo->tail.known ? lo->tail.table == (int)at : first && at == HB_ZEROS_FIRST)
         hb_ends_start_table(lo, ends);
     hb_order_put_zeros(lo, at);
 }

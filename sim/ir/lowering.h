@@ -107,7 +107,8 @@ struct hb_tail {
     bool gather_early; /* of the head, for the way back: before the gradient of the logits */
     bool head_waits;   /* the head's gradient for the layers' backward loop */
     bool sum_waits;    /* else that gradient, for its sum over the devices */
-    int table;         /* of the table's; HB_ZEROS_FIRST: where it is scattered into */
+    bool value_late;   /* the loop over chunks that adds up the loss, behind that loop */
+    int table;         /* enum hb_zeros_at of the table's, < 0: where it is scattered into */
 };
 
 struct hb_copies;

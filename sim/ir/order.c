@@ -19,22 +19,6 @@ int64_t hb_order_grad_bytes(const struct hb_lower *lo)
     return sum;
 }
 
-/* Scores that a layer's backward pass holds, f32 twice and bf16 once (tiny/base). */
-static int64_t score_bytes(const struct hb_lower *lo)
-{
-    const struct hb_attention *a = &lo->spec->model.blocks[0].attention;
-    if (a->kernel != HB_KERNEL_NAIVE)
-        return 0;
-    int64_t heads = hb_div_up(a->heads, hb_ways(lo, HB_AX_TENSOR));
-    return hb_mul_sat(10, hb_mul_sat(hb_mul_sat(heads, lo->local.tokens), lo->spec->batch.seq));
-}
-
-/* What the loss holds that zeros are weighed against. */
-static int64_t loss_bytes(const struct hb_lower *lo)
-{
-    return hb_logit_bytes(lo, 4) / lo->spec->loss.chunks;
-}
-
 /* What a policy names, for a token, on the host or not, which a schedule is weighed without; a
  * kernel's result is kept as it lies, too. */
 static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
@@ -77,66 +61,22 @@ int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
     return hb_add_sat(b->remat.policy == HB_POLICY_FULL ? 0 : width, lo->local.resid_width);
 }
 
-/* On one device, where the graph is not asked (hb_habits_ordered), zeros come first unless the loss
- * is the peak: tinyS/base and pad (logits 2 x 2000 MiB, gradients 260) late, opt/base and bwd/base
- * first, tiny/base (scores 5120) first; with a product in bf16, whose gradient waits beside them,
- * late (opt/base with logits_dot=bf16). */
-static enum hb_zeros_at zeros_alone(const struct hb_lower *lo, int64_t grads, int64_t logits)
-{
-    bool first = !hb_order_dot_narrow(lo) && hb_add_sat(grads, score_bytes(lo)) > logits;
-    return first ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
-}
-
-static bool exchanges_states(const struct hb_lower *lo)
-{
-    return lo->spec->mesh[HB_AX_PIPELINE] > 1 && lo->local.input_ways > 1;
-}
-
-/* On several the weights' gradients outweigh the logits, of which one waits for the head's gradient
- * (PP/base, tied/gemma2b,t8 late). CUDA's second pass moves them (tail.h); where that does not know
- * the step, before the loss. A loss in chunks is never the peak: first (1B/loss=chunk, v5e2x4,f8,b8
- * and gemma2b,f8,chunk8 on ROCm), but behind it where there is an exchange to hide, of a pipeline's
- * gradients (llama3b, pp4d2f2: all-to-all-start.5, zeros, all-to-all-done.5). */
+/* CUDA's second pass moves them (tail.h); where that does not know the step they stand where they
+ * are added to (PP/base late). A loss in chunks is never the peak: first, but behind it where there
+ * is an exchange to hide, of a pipeline's gradients (llama3b, pp4d2f2: all-to-all-start.5, zeros,
+ * all-to-all-done.5). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     /* What waits and has no operands the compiler's rematerialization makes again first, just
      * before it is used (llama-like scans over fsdp 8 to 128 that need 1.1 to 1.4 times the limit:
      * no zeros beside both logits in any of 40 peak lists, in all of 25 below it). */
-    if (lo->spec->share >= HB_SHARE_REDONE || hb_habits_ordered(lo->spec))
-        return HB_ZEROS_LATE;
-    if (!lo->habits->zeros_before_loss)
+    if (lo->spec->share >= HB_SHARE_REDONE || hb_habits_ordered(lo->spec) ||
+        !lo->habits->recompute_first)
         return HB_ZEROS_LATE;
     if (lo->tail.known)
         return HB_ZEROS_BEFORE_LOSS; /* or later, each of its own */
-    int64_t grads = lo->stacked_grad_bytes;
-    int64_t logits = loss_bytes(lo);
-    if (lo->spec->loss.chunks > 1)
-        return exchanges_states(lo) ? HB_ZEROS_LATE : HB_ZEROS_FIRST;
-    if (hb_habits_devices(lo->spec) == 1)
-        return zeros_alone(lo, grads, logits);
-    int64_t held = hb_add_sat(score_bytes(lo), hb_mul_sat(2, grads));
-    return held <= logits ? HB_ZEROS_LATE : HB_ZEROS_BEFORE_LOSS;
-}
-
-/* In the body of a loop over microbatches zeros of one shape are one tensor until the loop that
- * adds to them begins (qwen3-4b over data 2 and fsdp 4 in chunks: f32[36,640,9728] and
- * [36,9728,640] at the loss, for gate, up and down); those of the step itself are moved to its
- * front, each. */
-static bool is_there(const struct hb_lower *lo, const struct hb_layer *y, uint32_t leaf)
-{
-    for (uint32_t k = y->first_leaf; k < leaf && leaf < y->end_leaf; k++)
-        if (lo->leaves[k].grad != HB_NONE && hb_leaf_is_alike(&lo->leaves[k], &lo->leaves[leaf]))
-            return true;
-    return false;
-}
-
-static bool are_there(const struct hb_lower *lo, uint32_t leaf)
-{
-    bool there = false;
-    bool shared = lo->p->open_loop != HB_NONE && !lo->tail.known;
-    for (uint32_t g = 0; g < lo->layers->count && shared; g++)
-        there = there || is_there(lo, &lo->layers->groups[g].layer, leaf);
-    return there;
+    bool exchanges = lo->spec->mesh[HB_AX_PIPELINE] > 1 && lo->local.input_ways > 1;
+    return lo->spec->loss.chunks > 1 && !exchanges ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
 }
 
 void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)
@@ -144,7 +84,7 @@ void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)
     enum hb_zeros_at all = hb_order_zeros(lo);
     bool each = lo->tail.known && all == HB_ZEROS_BEFORE_LOSS;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if ((each ? (enum hb_zeros_at)lo->leaves[i].zeros_at : all) == at && !are_there(lo, i))
+        if ((each ? (enum hb_zeros_at)lo->leaves[i].zeros_at : all) == at)
             hb_weight_zero_grads(lo, i, i + 1);
 }
 
@@ -166,37 +106,6 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
            !lo->spec->loss.onehot;
 }
 
-/* One device, with experts (moeT/base), but not beside what is larger: naive scores (moeT on ROCm
- * with attn=naive: no f32[8,2048,32000] in the backward pass), CUDA's ragged products (moeT/
- * mlp=moe_ragged); nor with one-hot labels, whose one tensor is the peak (moeT/batch=16). */
-static bool alone_head_waits(const struct hb_lower *lo)
-{
-    const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    return hb_habits_devices(lo->spec) == 1 && m->experts > 0 && !lo->spreads;
-}
-
-/* A pipeline that splits the loss over its stages, and the batch over experts alone, on CUDA: only
- * where the update waits for the norm of all gradients, and up to as many tokens (pr85/ep2pp4/good,
- * not noclip, sgd, batch=64). */
-enum { STAGE_HEAD_TOKENS = 4 };
-
-static bool stage_head_waits(const struct hb_lower *lo)
-{
-    bool experts = lo->local.batch_ways > lo->local.input_ways;
-    bool few = lo->local.tokens <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
-    return !experts || (lo->spec->optimizer.clip && few);
-}
-
-/* So it does in a pipeline alone, with half as many (pr85/pp8/mask, with cuDNN and naive:
- * f32[2,4096,32000] to the end; small_batch, not its noclip; not good, f32[4,4096,32000]). */
-static bool pipe_head_waits(const struct hb_lower *lo)
-{
-    bool staged = lo->local.batch_ways > 1;
-    bool few =
-        hb_mul_sat(2, lo->local.tokens) <= hb_mul_sat(STAGE_HEAD_TOKENS, lo->spec->model.d_model);
-    return staged && few;
-}
-
 /* ROCm's unrolled layers over fsdp: list, depth and post-order take 28.83 25.29 62.60 GiB
  * (8B,f16,b4,v32k with layers=loop). */
 bool hb_order_depth(const struct hb_lower *lo)
@@ -214,13 +123,13 @@ bool hb_order_head_waits(const struct hb_lower *lo)
         return lo->tail.head_waits;
     bool sharded = lo->local.input_ways > 1 || hb_ways(lo, HB_AX_TENSOR) > 1 ||
                    hb_ways(lo, HB_AX_SEQUENCE) > 1;
-    if (hb_order_dot_narrow(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1)
-        return true;
-    if (!stage_head_waits(lo))
-        return false;
-    /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8) and
-     * with experts (moeT/base: f32[8,2048,32000] in the backward pass). */
-    return sharded ? lo->habits->gathers_timed : alone_head_waits(lo) || pipe_head_waits(lo);
+    /* CUDA: in sharded rows (113 of 124; not where a pipeline alone splits the loss: pr85/pp8). */
+    return sharded && lo->habits->gathers_timed;
+}
+
+static double own_rows(const struct hb_lower *lo)
+{
+    return (double)lo->local.batch * (double)lo->spec->batch.seq;
 }
 
 /* The partitioner takes the way of a scatter whose greatest op or collective, operand and result,
@@ -231,10 +140,24 @@ bool hb_order_head_waits(const struct hb_lower *lo)
  * H100). */
 bool hb_order_rows_stay(const struct hb_lower *lo)
 {
-    int64_t ways = lo->local.batch_ways;
-    double rows = (double)lo->local.batch * (double)lo->spec->batch.seq * (double)(ways + 1);
+    double rows = own_rows(lo) * (double)(lo->local.batch_ways + 1);
     double words = (double)lo->spec->model.vocab;
     return hb_order_rows_beside(lo) && rows >= words * (1 + 1 / (double)hb_fsdp_ways(lo, false));
+}
+
+int64_t hb_order_words(const struct hb_lower *lo)
+{
+    int64_t tensor = hb_ways(lo, HB_AX_TENSOR), fsdp = hb_fsdp_ways(lo, false),
+            own = lo->local.vocab;
+    int64_t all = lo->spec->model.vocab;
+    bool split = lo->local.resid_seq < lo->local.seq;
+    int64_t times = split || fsdp > tensor ? tensor : fsdp;
+    double least = (double)all * (times < tensor ? 1.5 : 1);
+    bool more = own_rows(lo) * (double)lo->local.batch_ways >= least;
+    bool scattered = lo->habits->table_grad_whole && lo->spec->lookup == HB_LOOKUP_GATHER;
+    if (!more || !scattered || own == all || hb_ways(lo, HB_AX_PIPELINE) > 1)
+        return own;
+    return times < tensor ? hb_mul_sat(own, times) : all;
 }
 
 bool hb_order_rows_beside(const struct hb_lower *lo)

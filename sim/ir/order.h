@@ -35,6 +35,12 @@ bool hb_order_table_whole(const struct hb_lower *lo);
  * rows come to all, all-gather-start.19, for 151,936 words; with fewer words not: phi35moe, fsdp 4
  * with expert 4, all-reduce-start.6, 32,064). */
 bool hb_order_rows_stay(const struct hb_lower *lo);
+/* Words that each device scatters rows into, which are summed over the tensor axis: of as many
+ * parts as rows are split into over fsdp, or over both where the residual is split, unless all
+ * devices' rows are fewer than words (H100, 90 of 92 steps: 32,768 rows over fsdp 4 and tensor 2
+ * into 32,768 words, not 36,864; over 2 and 4, two of four parts of 21,333, not 22,528, with a
+ * split residual all of 30,720; over data 4 and tensor 2 their own; so beside an expert axis). */
+int64_t hb_order_words(const struct hb_lower *lo);
 /* Another axis over the batch stands beside fsdp. */
 bool hb_order_rows_beside(const struct hb_lower *lo);
 

@@ -427,13 +427,15 @@ static uint32_t next_turned(const struct hb_lower *lo, const struct hb_body *b, 
  * f32[4,8,1,8,4096,512,2] and f32[4,8,1,8,2,512,4096]). */
 void hb_stack_restack(struct hb_lower *lo, struct hb_body *b)
 {
-    for (uint32_t v = next_turned(lo, b, HB_NONE); v != HB_NONE; v = next_turned(lo, b, v)) {
+    for (uint32_t v = b->restacked ? HB_NONE : next_turned(lo, b, HB_NONE); v != HB_NONE;
+         v = next_turned(lo, b, v)) {
         struct hb_buf copy = lo->p->bufs[b->stack[v]];
         copy.name = hb_name(lo, copy.name, ", transposed");
         uint32_t to = hb_program_add_buf(lo->p, copy);
         hb_emit_simple(lo, HB_OP_COPY, "transpose stack", b->stack[v], to);
         b->stack[v] = to;
     }
+    b->restacked = true;
 }
 
 void hb_stack_end_sent(struct hb_lower *lo, const struct hb_group *g)

@@ -14,7 +14,8 @@
 static const double MEMORY_BYTES_PER_US = 3.32e6; /* loop_add_subtract_fusion, f32[6,1024,22016] */
 static const double BLOCK_BYTES_PER_US = 63.4e3;  /* 32 at 1.98 GHz */
 static const double DOT_FLOPS_PER_US = 403e6;     /* f32 operands: gemm_fusion_dot.67, d 4096 ... */
-static const double NARROW_FLOPS_PER_US = 12.2e6; /* ... bf16 ones and an f32 result: .65 */
+static const double MIXED_FLOPS_PER_US = 12.2e6;  /* ... bf16 ones and an f32 result: .65 */
+static const double NARROW_FLOPS_PER_US = 740e6;  /* ... all bf16: llama3-3b, 58, 59, 60 */
 static const double HOST_CALL_US = 12, HOST_SUM_US = 27; /* of what is small */
 static const double FALLBACK_US = 5000; /* where the model has no answer: all-reduce-start.10 */
 
@@ -68,12 +69,16 @@ struct tail {
     struct hb_hide h;
     bool experts;                /* split over an axis of their own */
     bool adds;                   /* a microbatch: its gradients are added to those before */
+    bool split;                  /* the residual, over the tensor axis */
+    bool narrow;                 /* the head's products */
     double tokens, width, words; /* on this device; words of the head's part */
     struct group batch, fsdp, data, tensor, all, norm;
+    struct group parts; /* of a weight */
     struct grad *grads;
     uint32_t count;
-    uint32_t softmax, head, again, head_sum, back, loss, loop, table; /* ops */
-    bool joins; /* the last norm's gradient is summed with squares */
+    uint32_t forward, softmax, head, again, head_sum, back, loss, loop, table; /* ops */
+    uint32_t value; /* the loop over chunks that adds up the loss; HB_NONE */
+    bool joins;     /* the last norm's gradient is summed with squares */
 };
 
 /* --- times --- */
@@ -238,27 +243,73 @@ static uint32_t add_softmax(struct tail *t, uint32_t logits)
     return add_part(t, both);
 }
 
-static void add_loss(struct tail *t)
+/* Back through the last norm, of g; values: what the loss is made of. */
+static void add_norm_back(struct tail *t, uint32_t g, uint32_t values)
 {
-    bool split = t->lo->local.resid_seq < t->lo->local.seq;
-    uint32_t forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
-    uint32_t x = add(t, pass_us(t->tokens * t->width * 4), forward);
-    if (split)
-        x = send(t, GATHER, x, t->tokens * t->width * 4, t->tensor);
-    uint32_t cast = add(t, pass_us(t->width * t->words * 3 / (double)t->fsdp.size), HB_NONE);
-    uint32_t logits = add_two(t, head_us(t, NARROW_FLOPS_PER_US), x, gather_head(t, cast));
-    uint32_t both = add_softmax(t, logits);
-    uint32_t dlogits = add_part(t, add(t, label_us(t, t->tokens * t->words * 4), t->softmax));
-    t->head = add_two(t, head_us(t, DOT_FLOPS_PER_US), dlogits, x);
-    t->again = t->h.count;
-    uint32_t g = add_two(t, head_us(t, DOT_FLOPS_PER_US), dlogits, gather_head(t, cast));
-    g = send(t, SUM_ALL, g, t->tokens * t->width * 4, t->tensor);
     double residual = t->width * (double)hb_mul_sat(t->lo->local.batch, t->lo->local.resid_seq);
     uint32_t mean = add(t, 0.1, add(t, pass_us(residual * MEAN_BYTES), g));
     int bytes = t->tensor.size > 1 ? SUMMED_NORM_BYTES : NORM_BYTES;
     uint32_t norm = add_two(t, pass_us(residual * bytes), g, mean);
     t->back = add_part(t, norm);
-    t->loss = add_two(t, 1, add(t, 1, add_part(t, norm)), add(t, 1, both));
+    bool apart = t->split || t->norm.size <= 1; /* of other devices than the norm's gradient */
+    uint32_t sum = add(t, apart && t->value != HB_NONE ? 0 : 1, values);
+    if (apart)
+        add_part(t, send(t, SUM_ALL, sum, 4, t->batch));
+    t->loss = add(t, 1, add(t, 1, add_part(t, norm)));
+    if (!apart)
+        hb_hide_read(&t->h, sum);
+}
+
+/* In chunks: a loop that goes back through the head, and one that adds up the loss alone. */
+static void add_chunks(struct tail *t)
+{
+    double rows = t->tokens * t->width * 2;
+    double own = t->width * t->words * 2 / (double)t->fsdp.size;
+    bool sends = t->fsdp.size > 1 || t->tensor.size > 1;
+    enum hb_hide_kind kind = sends ? HB_HIDE_LOOP : HB_HIDE_OP;
+    t->forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
+    uint32_t x = add(t, 0.1, add(t, pass_us(rows), t->forward));
+    x = add(t, pass_us(3 * rows), x);
+    if (t->split)
+        x = send(t, GATHER, x, rows, t->tensor);
+    uint32_t cast = add(t, pass_us(3 * own), HB_NONE);
+    const uint32_t reads[] = {x, cast, add(t, pass_us(own), HB_NONE),
+                              add(t, pass_us(rows), HB_NONE)};
+    uint32_t loops[2];
+    for (int i = 0; i < 2; i++) {
+        loops[i] = hb_hide_add(&t->h, kind, 2);
+        for (int k = 0; k < (i ? 2 : 4); k++)
+            hb_hide_read(&t->h, reads[k]);
+    }
+    t->head = t->again = t->softmax = loops[0];
+    t->value = loops[1];
+    add_norm_back(t, add_part(t, loops[0]), loops[1]);
+}
+
+static void add_loss(struct tail *t)
+{
+    double values = t->tokens * t->words, wide = t->tokens * t->width * 4;
+    t->forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
+    uint32_t x = add(t, pass_us(wide), t->forward);
+    if (t->split)
+        x = send(t, GATHER, x, wide, t->tensor);
+    uint32_t cast = add(t, pass_us(t->width * t->words * 3 / (double)t->fsdp.size), HB_NONE);
+    uint32_t w = gather_head(t, cast);
+    double dot_us = head_us(t, t->narrow ? NARROW_FLOPS_PER_US : DOT_FLOPS_PER_US);
+    uint32_t logits = add_two(t, t->narrow ? dot_us : head_us(t, MIXED_FLOPS_PER_US), x, w);
+    uint32_t both = add_softmax(t, logits);
+    uint32_t dlogits = add(t, label_us(t, values * 4), t->softmax);
+    dlogits = t->narrow ? add(t, pass_us(values * 6), dlogits) : dlogits;
+    t->again = t->h.count;
+    if (!t->narrow || t->tensor.size > 1)
+        w = gather_head(t, cast);
+    uint32_t g = add_two(t, dot_us, add_part(t, dlogits), w);
+    if (t->narrow)
+        g = send(t, t->split ? SUM_SCATTER : SUM_ALL, g, wide / 2, t->tensor);
+    else
+        g = send(t, SUM_ALL, g, wide, t->tensor);
+    add_norm_back(t, g, both);
+    t->head = add_two(t, dot_us, add_part(t, dlogits), x);
 }
 
 /* --- gradients and updates --- */
@@ -272,44 +323,56 @@ static uint32_t sum_both(struct tail *t, uint32_t from, double bytes)
 
 static uint32_t sum_head(struct tail *t)
 {
+    if (t->value != HB_NONE) {
+        double own = t->width * t->words / (double)t->fsdp.size;
+        bool cast_first = !t->narrow && t->data.size > 1;
+        uint32_t cast = cast_first ? add(t, pass_us(own * 6), t->head) : add_part(t, t->head);
+        return send(t, SUM_ALL, cast, own * (t->narrow ? 2 : 4), t->data);
+    }
     double bytes = t->width * t->words * (double)hb_dtype_bits(t->lo->spec->loss.dot) / 8;
     t->head_sum = t->h.count;
     return sum_both(t, t->head, bytes);
 }
 
-/* The table's: rows exchanged over fsdp, each device scatters into its features; with more tokens
- * than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied weight
- * is in the compute dtype, into the head's gradient (granite8b over data 2 and fsdp 32, all bf16:
- * the scatter reads all-gather.19 of it; cast first where the product is f32: qwen3-4b the same,
- * llama1b over data 8; not that over data 4 and fsdp 4 whose weight is f32). */
+/* Rows for the table's gradient: as they are, where it is whole; of all devices, where another axis
+ * over the batch stands beside fsdp; else of each device's features, by an exchange. */
+static uint32_t send_rows(struct tail *t, bool whole, bool words)
+{
+    double rows = t->tokens * t->width * 2;
+    if (!whole && t->batch.size > t->fsdp.size)
+        return send(t, GATHER, t->loop, rows * (double)t->batch.size, t->batch);
+    bool apart = t->split && !(whole && words);
+    uint32_t x = apart ? send(t, GATHER, t->loop, rows, t->tensor) : t->loop;
+    return whole ? x : send(t, EXCHANGE, add(t, pass_us(2 * rows), x), rows, t->fsdp);
+}
+
+/* The table's gradient: each device scatters into its features, of its words or of all; with more
+ * tokens than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied
+ * weight is in the compute dtype, into the head's gradient (granite8b over data 2 and fsdp 32, all
+ * bf16: the scatter reads all-gather.19 of it; cast first where the product is f32: qwen3-4b the
+ * same, llama1b over data 8; not that over data 4 and fsdp 4 whose weight is f32). */
 static uint32_t add_table(struct tail *t, uint32_t head)
 {
-    double rows = t->tokens * t->width * 2, table = t->width * t->words * 2;
-    bool more = t->tokens > (double)t->lo->spec->model.vocab || t->fsdp.size == 1;
-    bool whole = more || hb_order_rows_stay(t->lo);
-    double zeros = whole ? table : table / (double)t->fsdp.size;
-    if (head != HB_NONE && whole)
-        head = send(t, GATHER, head, table, t->fsdp);
+    const struct hb_lower *lo = t->lo;
+    bool more = t->tokens > (double)lo->spec->model.vocab || t->fsdp.size == 1;
+    bool whole = more || hb_order_rows_stay(lo), words = hb_order_words(lo) > lo->local.vocab;
+    double own = t->width * t->words * 2 / (whole ? 1 : (double)t->fsdp.size);
+    double all = own * (double)hb_order_words(lo) / t->words;
+    if (head != HB_NONE && (whole || words))
+        head = send(t, GATHER, head, all, words ? t->tensor : t->fsdp);
     bool apart = head == HB_NONE || t->h.ops[head].kind != HB_HIDE_OP;
-    t->table = apart ? add(t, pass_us(head == HB_NONE ? zeros : 2 * zeros), head) : head;
-    if (!whole && t->batch.size > t->fsdp.size) {
-        uint32_t x = send(t, GATHER, t->loop, rows * (double)t->batch.size, t->batch);
-        x = add_two(t, pass_us(rows + 2 * zeros), x, t->table);
-        return send(t, SUM_ALL, x, zeros, t->data);
-    }
-    if (!whole) {
-        uint32_t turned = add(t, pass_us(2 * rows), t->loop);
-        uint32_t x = send(t, EXCHANGE, turned, rows, t->fsdp);
-        /* Of all words, where each device of the tensor axis has rows of its own (yi34b, fsdp 16
-         * with tensor 4: reduce-scatter.6, bf16[64000,448] to [16000,448]). */
-        bool own = t->lo->local.resid_seq < t->lo->local.seq;
-        double all = zeros * (own ? (double)t->tensor.size : 1);
-        x = add_two(t, pass_us(rows + 2 * all), x, t->table);
-        return own ? send(t, SUM_SCATTER, x, all, t->tensor) : x;
-    }
-    uint32_t x = add_two(t, pass_us(rows + 2 * table), t->loop, t->table);
-    /* At once where experts split the batch, too (phi35moe, fsdp 4 with expert 4: all-reduce.6). */
-    return t->experts ? send(t, SUM_ALL, x, table, t->batch) : sum_both(t, x, table);
+    t->table = apart ? add(t, pass_us(head == HB_NONE ? all : 2 * all), head) : head;
+    uint32_t x = send_rows(t, whole, words);
+    x = add_two(t, pass_us(t->tokens * t->width * 2 + 2 * all), x, t->table);
+    if (words)
+        x = send(t, SUM_SCATTER, x, all, t->tensor);
+    if (!whole)
+        return t->batch.size > t->fsdp.size ? send(t, SUM_ALL, x, own, t->data) : x;
+    /* At once where experts split the batch, too (phi35moe, fsdp 4 with expert 4: all-reduce.6),
+     * and of a head's gradient that one device adds for all (llama3-3b, data 16 and fsdp 4, bf16:
+     * all-reduce-start.4, bf16[128256,3072]). */
+    bool once = t->experts || head != HB_NONE;
+    return once ? send(t, SUM_ALL, x, own, t->batch) : sum_both(t, x, own);
 }
 
 static bool is_over_all(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -326,7 +389,7 @@ static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
                          .shape = hb_leaf_shape(lo, l, HB_DT_F32),
                          .bytes = (double)hb_dtype_bits(hb_weight_grad_dtype(lo)) / 8,
                          .turned = hb_weight_is_turned(lo, l),
-                         .stacked = l->stack[0] && l->matrix,
+                         .stacked = l->stack[0] > 0,
                          .matrix = l->rank > 1,
                          .over_all = is_over_all(lo, l),
                          .op = HB_NONE,
@@ -415,19 +478,72 @@ static uint32_t add_norm(struct tail *t)
         squares[i] = t->grads[i].op == HB_NONE ? HB_NONE : square(t, &t->grads[i]);
     uint32_t joint = t->joins ? join_norm(t, squares) : HB_NONE, all = add(t, 1, HB_NONE);
     for (uint32_t i = 0; i < t->count; i++) {
-        bool apart = !t->joins || (t->grads[i].matrix && !t->grads[i].over_all);
+        bool apart = t->grads[i].matrix && t->parts.size > 1 && !(t->joins && t->grads[i].over_all);
         if (apart)
             hb_hide_read(&t->h, squares[i]);
         rest += apart;
     }
-    uint32_t total = add(t, 0.1, rest ? send(t, SUM_ALL, all, 4 * t->count, t->all) : all);
-    if (!t->joins)
-        return total;
-    hb_hide_read(&t->h, joint);
+    uint32_t total = add(t, 0.1, rest ? send(t, SUM_ALL, all, 4 * t->count, t->parts) : all);
+    if (t->joins)
+        hb_hide_read(&t->h, joint);
     for (uint32_t i = 0; i < t->count; i++)
-        if (!t->grads[i].matrix)
+        if (!t->grads[i].matrix || t->parts.size <= 1)
             hb_hide_read(&t->h, squares[i]);
     return total;
+}
+
+static bool is_factored(const struct tail *t)
+{
+    return t->lo->spec->optimizer.name == HB_OPT_ADAFACTOR && !t->adds;
+}
+
+/* Values of a gradient's rows or columns, along what its device has whole. */
+static double mean_bytes(const struct grad *g)
+{
+    double longest = 1, layers = g->shape.rank > 2 ? (double)g->shape.dim[0] : 1;
+    for (int i = 0; i < g->shape.rank; i++)
+        longest = fmax(longest, (double)g->shape.dim[i]);
+    return g->matrix ? 4 * layers * longest : 0;
+}
+
+/* Of rows and of columns, each a pass; of a stack that lies turned over its f32 copy. */
+static uint32_t add_two_means(struct tail *t, const struct grad *g, uint32_t norm)
+{
+    if (g->op == HB_NONE)
+        return t->loss;
+    bool turned = g->turned;
+    uint32_t first = add(t, pass_us(g->elements * (turned ? g->bytes + 4 : g->bytes)), g->op);
+    if (norm != HB_NONE)
+        hb_hide_read(&t->h, norm);
+    return add_two(t, pass_us(g->elements * (turned ? 8 : g->bytes)), first, g->op);
+}
+
+/* Adafactor's means, then those of the updates, each a sum over a weight's parts; the last norm's
+ * gradient is one with the first, where that goes over the same devices and waits for no norm
+ * (gemma-2b over fsdp 16: f32[1225728], 967,680 + 256,000 + 2048; not llama3-3b over data 2 and
+ * fsdp 8: f32[1045760] and f32[3073]). */
+static uint32_t add_means(struct tail *t, uint32_t norm)
+{
+    double bytes = 0;
+    uint32_t *ops = hb_arena_raw(t->h.arena, t->count, sizeof *ops);
+    for (uint32_t i = 0; i < t->count; i++) {
+        bytes += mean_bytes(&t->grads[i]);
+        ops[i] = add_two_means(t, &t->grads[i], norm);
+    }
+    uint32_t all = add(t, pass_us(2 * bytes), HB_NONE);
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->grads[i].matrix || (t->joins && norm == HB_NONE))
+            hb_hide_read(&t->h, ops[i]);
+    uint32_t means = send(t, SUM_ALL, all, bytes, t->parts);
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct grad *g = &t->grads[i];
+        g->op = g->op == HB_NONE ? means : g->op;
+        ops[i] = add_two(t, pass_us(g->bytes * g->elements), g->op, means);
+    }
+    uint32_t updates = add(t, 1, HB_NONE);
+    for (uint32_t i = 0; i < t->count; i++)
+        hb_hide_read(&t->h, ops[i]);
+    return send(t, SUM_ALL, updates, 4 * t->count, t->parts);
 }
 
 /* Read and written; of one with a master that is, and the weight made of it (llama2-13b over data
@@ -445,7 +561,7 @@ static void add_updates(struct tail *t, uint32_t norm)
     const struct hb_spec *s = t->lo->spec;
     uint32_t moments = (uint32_t)s->optimizer.moment_count; /* and the gradient, the weight */
     double weight = weight_bytes(s), states = 0;
-    for (int i = 0; i < s->optimizer.moment_count; i++)
+    for (int i = 0; i < s->optimizer.moment_count && !is_factored(t); i++)
         states += 2.0 * hb_dtype_bits(s->optimizer.moments[i]) / 8;
     for (uint32_t i = 0; i < t->count; i++) {
         const struct grad *g = &t->grads[i];
@@ -468,13 +584,14 @@ static bool is_known(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     return lo->habits->gathers_timed && !hb_habits_ordered(s) && s->stack.form != HB_FORM_LOOP &&
-           s->mesh[HB_AX_PIPELINE] == 1 && s->mesh[HB_AX_SEQUENCE] == 1 && !lo->batch_whole &&
-           s->loss.chunks == 1 && hb_habits_devices(s) > 1;
+           s->mesh[HB_AX_PIPELINE] == 1 && s->mesh[HB_AX_SEQUENCE] == 1 && !lo->batch_whole;
 }
 
 static enum hb_zeros_at place_of(const struct tail *t, uint32_t zeros)
 {
     const struct hb_hide_op *ops = t->h.ops;
+    if (t->value != HB_NONE && ops[zeros].place > ops[t->forward].place)
+        return HB_ZEROS_FIRST;
     if (ops[zeros].place > ops[t->softmax].place)
         return HB_ZEROS_BEFORE_LOSS;
     return ops[zeros].place > ops[t->head].place ? HB_ZEROS_BESIDE_HEAD : HB_ZEROS_LATE;
@@ -487,7 +604,7 @@ static void place_zeros(const struct tail *t, struct hb_lower *lo, const struct 
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         lo->leaves[i].zeros_at = HB_ZEROS_LATE;
         for (uint32_t k = 0; k < t->count; k++)
-            if (t->grads[k].stacked &&
+            if (t->grads[k].stacked && t->grads[k].matrix &&
                 hb_leaf_is_same(&whole->leaves[t->grads[k].leaf], &lo->leaves[i]))
                 lo->leaves[i].zeros_at = (int)place_of(t, t->grads[k].zeros);
     }
@@ -507,30 +624,28 @@ static void set_groups(struct tail *t, const struct hb_lower *lo)
                              t->experts ? ways[HB_AX_TENSOR] : hb_mul_sat(inner, ways[HB_AX_FSDP])};
     t->batch = (struct group){hb_mul_sat(beside, ways[HB_AX_FSDP]), ways[HB_AX_TENSOR]};
     t->all = (struct group){hb_habits_devices(lo->spec), 1};
+    t->parts = t->experts ? t->fsdp : (struct group){hb_mul_sat(inner, ways[HB_AX_FSDP]), 1};
     /* The last norm's gradient: of tokens that are on no other device. */
     t->norm = lo->local.resid_seq < lo->local.seq ? t->all : t->batch;
 }
 
-static bool any_over_all(const struct tail *t)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < t->count; i++)
-        any = any || t->grads[i].over_all;
-    return any;
-}
-
 static void build(struct tail *t, uint32_t *out_zeros)
 {
-    add_loss(t);
+    if (t->lo->spec->loss.chunks > 1)
+        add_chunks(t);
+    else
+        add_loss(t);
     uint32_t count = add_zeros(t, out_zeros);
     t->loop = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
     hb_hide_read(&t->h, t->back);
     for (uint32_t i = 0; i < count; i++)
         hb_hide_read(&t->h, out_zeros[i]);
     bool over_all = t->norm.size == t->all.size;
-    t->joins = hb_updates_wait(t->lo) && !t->adds && over_all && any_over_all(t);
+    bool waits = hb_updates_wait(t->lo) && !t->adds, factored = is_factored(t);
+    t->joins = (waits || factored) && over_all;
     sum_grads(t);
-    add_updates(t, hb_updates_wait(t->lo) && !t->adds ? add_norm(t) : HB_NONE);
+    uint32_t norm = waits ? add_norm(t) : HB_NONE;
+    add_updates(t, factored ? add_means(t, norm) : norm);
 }
 
 void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
@@ -540,9 +655,12 @@ void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
         return;
     struct tail t = {.lo = lo,
                      .adds = lo->spec->batch.accumulate > 1,
+                     .split = lo->local.resid_seq < lo->local.seq,
+                     .narrow = hb_order_dot_narrow(lo),
                      .tokens = (double)lo->local.tokens,
                      .width = (double)lo->spec->model.d_model,
-                     .words = (double)lo->local.vocab};
+                     .words = (double)lo->local.vocab,
+                     .value = HB_NONE};
     set_groups(&t, lo);
     hb_hide_init(&t.h, lo->arena);
     list_grads(&t, whole);
@@ -553,7 +671,8 @@ void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
     bool sums = ops[t.head_sum].kind == HB_HIDE_START;
     place_zeros(&t, lo, whole);
     bool early = ops[t.table].place > ops[t.loop].place;
-    lo->tail.table = early ? (int)place_of(&t, t.table) : (int)HB_ZEROS_FIRST;
+    lo->tail.table = early ? (int)place_of(&t, t.table) : -1;
+    lo->tail.value_late = t.value != HB_NONE && ops[t.value].place < ops[t.loop].place;
     lo->tail.gather_early = ops[t.again].place > ops[t.softmax].place;
     lo->tail.head_waits = ops[t.head].place < ops[t.loop].place;
     lo->tail.sum_waits = !lo->tail.head_waits && sums && ops[t.head_sum].place < ops[t.loop].place;

@@ -172,11 +172,37 @@ static void a_head_over_tensor_hides_its_sum(void **state)
     (void)state;
     struct low alone = LOWER(CUDA, "mesh.tensor=4"),
                mixed = LOWER(CUDA, "mesh.tensor=4", "mesh.fsdp=2");
-    struct low split = LOWER(CUDA, "mesh.tensor=4", "sharding.residual_over_tensor=true");
+    struct low split = LOWER(CUDA, "mesh.tensor=4", "sharding.residual_over_tensor=true",
+                             "optimizer.clip=true"); /* compiled: gemm_fusion_dot.67 behind it */
     static const char wait[] = "gradient of the logits";
     assert_false(lives_at(&alone, wait, "backward of flash attention"));
     assert_false(lives_at(&mixed, wait, "backward of flash attention"));
-    assert_false(lives_at(&split, wait, "backward of flash attention"));
+    assert_true(lives_at(&split, wait, "backward of flash attention"));
+}
+
+/* Compiled, H100: 32,768 rows of 4,096 tokens each over fsdp 4 and tensor 2 are scattered into all
+ * of 32,768 words, into their own of 36,864; over 2 and 4 into two of four parts of 20,480. */
+static void rows_are_scattered_into_more_words(void **state)
+{
+    (void)state;
+    static const char *const mesh[] = {"mesh.fsdp=4", "mesh.tensor=2", "batch.seq=4096"};
+    static const char zeros[] = "embedding, zeros";
+    struct low all = LOWER(CUDA, mesh[0], mesh[1], mesh[2], "model.vocab=32768");
+    struct low own = LOWER(CUDA, mesh[0], mesh[1], mesh[2], "model.vocab=36864");
+    struct low two = LOWER(CUDA, "mesh.fsdp=2", "mesh.tensor=4", mesh[2], "model.vocab=20480");
+    assert_int_equal(bytes_of(&all, zeros), INT64_C(2) * 32768 * 1024 / 4);
+    assert_int_equal(bytes_of(&own, zeros), INT64_C(2) * 36864 / 2 * 1024 / 4);
+    assert_int_equal(bytes_of(&two, zeros), INT64_C(2) * 20480 / 2 * 1024 / 2);
+}
+
+/* Compiled, H100: the loop that adds up the loss in chunks follows the layers' backward loop,
+ * beside which the head stays (1B over tensor 8: while.108 behind while.107). */
+static void a_loss_in_chunks_keeps_the_head(void **state)
+{
+    (void)state;
+    struct low l = LOWER(CUDA, "mesh.tensor=8", "loss.chunks=4");
+    assert_true(lives_at(&l, "head, cast", "backward of flash attention"));
+    assert_true(lives_at(&l, "last norm's result", "backward of flash attention"));
 }
 
 /* Zeros stand beside the loss where gradients outweigh its logits, and of what waits for nothing.
@@ -213,6 +239,8 @@ int main(void)
         TEST(weights_are_gathered_once_for_a_pipeline),
         TEST(axes_split_parameters_and_batch),
         TEST(a_head_over_tensor_hides_its_sum),
+        TEST(rows_are_scattered_into_more_words),
+        TEST(a_loss_in_chunks_keeps_the_head),
         TEST(zeros_come_before_small_logits),
     };
     return cmocka_run_group_tests_name("lower_mesh", tests, NULL, NULL);
