@@ -192,9 +192,6 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "FSDP1 is simulated with f32 parameters only yet; use f32"},
         {s->precision.fp8 != HB_FP8_NONE && s->precision.params != HB_DT_F32, "precision.params",
          "torchao's 8-bit products are simulated with f32 parameters only yet; use f32"},
-        {s->loss.chunks > 1 && parts_passes(s), "loss.chunks",
-         "not simulated with schedules that part the backward pass yet; use 1, or schedule: "
-         "interleaved"},
         {s->loss.chunks > 1 && (s->runtime.wrap_root || s->runtime.fsdp1), "loss.chunks",
          "is of torchtitan with units of its own for the ends; use wrap: split, and FSDP2"},
         {s->loss.chunks > 1 && s->loss.held != HB_HELD_NONE, "loss.held",
@@ -416,14 +413,6 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
     return HB_REFUSE(r, gaps);
 }
 
-static bool has_names(const struct hb_model *m)
-{
-    for (int i = 0; i < m->block_count; i++)
-        if (m->blocks[i].remat.policy == HB_POLICY_NAMES)
-            return true;
-    return false;
-}
-
 /* Products in f32, or, of f32 parameters without FSDP, under torch.autocast. */
 static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
 {
@@ -447,8 +436,6 @@ static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, boo
          "only lm is simulated with f32 products or autocast yet"},
         {s->runtime.framework == HB_FW_TORCHTUNE, key,
          "torchtune's is bf16 here; use bf16, or runtime.framework: torchtitan"},
-        {has_names(&s->model), "remat.policy",
-         "names is not simulated with f32 products or autocast yet; use none or full"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
          "not simulated with f32 products yet; use 1"},
         {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline",
@@ -569,12 +556,22 @@ static bool check_megatron(struct hb_refusing *r, const struct hb_spec *s)
     return ok;
 }
 
+/* An update that makes nothing but its states. */
+static bool is_known(const struct hb_spec *s)
+{
+    enum hb_optimizer name = s->optimizer.name;
+    bool zero = s->precision.master || s->sharding.optimizer_over_data;
+    bool plain = s->runtime.framework != HB_FW_MEGATRON && !zero;
+    return name == HB_OPT_ADAMW || (plain && (name == HB_OPT_SGD || name == HB_OPT_MOMENTUM));
+}
+
 bool hb_support_torch(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *s)
 {
     struct hb_refusing r = {.diag = diag, .root = root, .before = "compiler: torch: "};
     const struct hb_refusal gaps[] = {
-        {s->optimizer.name != HB_OPT_ADAMW, "optimizer.name",
-         "only adamw is simulated yet; use adamw"},
+        {!is_known(s), "optimizer.name",
+         "only adamw is simulated, and sgd and momentum (torch.optim.SGD) without Megatron and "
+         "ZeRO; use adamw"},
         {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema", "not simulated yet; use none"},
         {s->model.mtp > 0 && s->runtime.framework != HB_FW_MEGATRON, "model.mtp",
          "simulated with megatron only yet; use mtp: 0, or runtime.framework: megatron"},

@@ -45,10 +45,17 @@ void hb_ops_give_up_all(struct hb_tape *t, struct hb_taped *n)
         hb_tape_give_up(t, n, i);
 }
 
+/* The node's weight, whose gradient comes later; null: none does. */
+static const void *owed_weight(const struct hb_taped *n)
+{
+    const struct hb_weight *w = n->thing;
+    return w->unowed ? NULL : w;
+}
+
 void hb_ops_give_up_own(struct hb_tape *t, struct hb_taped *n)
 {
     if (t->split)
-        t->split->with = n->thing;
+        t->split->with = owed_weight(n);
     hb_ops_give_up_all(t, n);
     if (t->split)
         t->split->with = NULL;
@@ -182,6 +189,8 @@ void hb_ops_late_gradient(struct hb_tape *t, struct hb_weight *w)
 void hb_ops_owe(struct hb_tape *t, const struct hb_taped *n, struct hb_owed o)
 {
     struct hb_split *s = t->split;
+    if (!owed_weight(n))
+        return;
     o.weight = n->thing;
     o.run = s->run;
     for (int i = 0; i < 4; i++)
@@ -284,7 +293,7 @@ static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_tape_drop(t, by_scaled);
     hb_tape_drop(t, g);
     if (t->split)
-        t->split->with = n->thing;
+        t->split->with = owed_weight(n);
     hb_tape_give_up(t, n, SCALED);
     if (t->split)
         t->split->with = NULL;

@@ -45,6 +45,7 @@ struct hb_weight {
     uint32_t at;            /* of its parameters */
     bool wide;        /* kept in f32 until it is reduced, what further ones are added to ... */
     bool each_wide;   /* ... once they are in f32, too */
+    bool unowed;      /* of a pass in two it gets none */
     bool late;        /* a gradient goes on with hb_ops_late_gradient alone ... */
     uint32_t waiting; /* ... until when it is here; HB_NONE */
     int64_t uses;     /* gradients that make it whole; 0 as 1 */

@@ -558,6 +558,7 @@ static void build_ends(struct hb_titan *e)
     e->head_alone.weights = e->end_weights + (tied ? 0 : 2);
     if (e->by_chunk)
         e->norm_alone.count = e->head_alone.count = 1;
+    e->end_weights[1].unowed = e->by_chunk;
     if (e->has_root) {
         e->root.weights = e->end_weights;
         e->root.count = tied ? 2 : 3;

@@ -433,8 +433,11 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     if (!e->has_root)
         hb_titan_set_thing(hb_tape_node(t, back_after_last, HB_NONE), e);
     struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
+    uint32_t first = t->node_count;
     uint32_t h = hb_titan_norms_fused(e->spec) ? hb_ops_norm_fused(t, x, e->rows, d, w)
                                                : hb_ops_norm(t, x, e->rows, d, w);
+    if (e->by_chunk) /* nothing later holds it */
+        hb_tape_hold_under(t, first, &e->layers[e->layer_count - 1]);
     hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
     hb_tape_drop_value(t, x);
     hb_titan_note_module(e);

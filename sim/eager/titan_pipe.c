@@ -242,6 +242,13 @@ static void drop_under(struct hb_tape *t, struct hb_split *s, const void *under)
             hb_tape_drop(t, take(&s->left[i].storage));
 }
 
+/* In its graph. Where the loss runs chunk by chunk it is not, and the norm before it gets no
+ * gradient of a pass in two: its unit was given back when torch looks for the stage's weights. */
+static bool has_head(const struct hb_titan *e, const struct hb_titan_stage *s)
+{
+    return s->heads && !e->by_chunk;
+}
+
 /* Of the input alone: nodes keep what they saved, but those beyond the last weight's. The first
  * stage has none, and runs its whole pass when its weights' turn comes. */
 static void back_input(struct pipe *w, int64_t chunk, int64_t microbatch)
@@ -259,11 +266,14 @@ static void back_input(struct pipe *w, int64_t chunk, int64_t microbatch)
     t->phase = HB_PHASE_BACKWARD;
     put_back(t, a);
     a->later = take(&a->grad);
-    if (s->heads) {
+    if (has_head(e, s)) {
         e->chunks = a->chunks;
         saved = e->chunks[0].kept;
         hb_tape_hold(t, saved);
         hb_titan_back_loss(e);
+    } else if (s->heads) {
+        saved = t->values[a->out].grad;
+        hb_tape_hold(t, saved);
     } else {
         hb_tape_hold(t, a->later);
         t->values[a->out].grad = a->later;
@@ -275,10 +285,10 @@ static void back_input(struct pipe *w, int64_t chunk, int64_t microbatch)
     t->where = "";
     hand_back(w, s, a, microbatch);
     hb_tape_drop(t, saved);
-    if (!s->heads) {
+    if (!has_head(e, s))
         drop_under(t, &a->split, &e->layers[s->end - 1]);
+    if (!s->heads)
         a->root = take(&a->output);
-    }
     replace(t, &a->output, HB_NONE);
 }
 
@@ -325,9 +335,9 @@ static void pay_weights(struct pipe *w, const struct hb_titan_stage *s, struct h
 {
     struct hb_titan *e = w->e;
     for (int64_t i = s->first; i < s->end; i++)
-        pay_layer(w, &e->layers[i], split, i == s->end - 1 && !s->heads);
+        pay_layer(w, &e->layers[i], split, i == s->end - 1 && !has_head(e, s));
     e->t->where = "";
-    for (int k = 0; s->heads && k < e->last.count; k++)
+    for (int k = 0; has_head(e, s) && k < e->last.count; k++)
         pay_weight(w, split, &e->last.weights[k], false);
     replace(e->t, &w->names.dw, HB_NONE);
     for (uint32_t i = 0; i < split->owed_count; i++)

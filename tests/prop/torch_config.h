@@ -224,7 +224,7 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
                 "loss: {kernel: %s, chunks: %lld}\nhardware: {device: nvidia-h100, count: %lld}\n"
                 "runtime: {framework: torchtitan, compile: %s}\n",
                 TORCH_ONE_OF(rng, "eager", "compiled"),
-                (long long)(whole && torch_chance(&side, 40) ? hb_rng_range(&side, 2, 5) : 1),
+                (long long)(torch_chance(&side, 40) ? hb_rng_range(&side, 2, 5) : 1),
                 (long long)(data * fsdp * tensor * sequence * stages),
                 whole ? TORCH_ONE_OF(rng, "false", "false", "true") : "false");
 }
