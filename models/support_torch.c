@@ -13,7 +13,6 @@ static bool check_block(const struct hb_refusing *r, const struct hb_block *b, b
         {a->kernel != HB_KERNEL_FLASH, ".attention.kernel",
          "only flash is simulated with torchtitan yet (naive with runtime.framework: megatron)"},
         {b->norm != HB_NORM_RMS, ".norm", "only rmsnorm is simulated with torchtitan yet"},
-        {b->post_norm, ".post_norm", "not simulated with torchtitan yet; use false"},
         {a->bias == HB_BIAS_ALL, ".attention.bias",
          "of the output's projection it is not simulated with torchtitan yet; use qkv, or false"},
         {a->bias != HB_BIAS_NONE && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
@@ -21,8 +20,8 @@ static bool check_block(const struct hb_refusing *r, const struct hb_block *b, b
         {b->mlp.bias, ".mlp.bias", "biases are not simulated with torchtitan yet; use bias: false"},
         {b->dropout > 0, ".dropout", "not simulated with torchtitan yet; use dropout: 0"},
         {a->dropout > 0, ".attention.dropout", "not simulated with torchtitan yet; use dropout: 0"},
-        {b->moe.experts == 0 && b->mlp.kind != HB_MLP_SWIGLU, ".mlp.kind",
-         "only swiglu is simulated with torchtitan yet"},
+        {b->moe.experts == 0 && b->mlp.kind != HB_MLP_SWIGLU && b->mlp.kind != HB_MLP_GEGLU,
+         ".mlp.kind", "only swiglu and geglu are simulated with torchtitan yet"},
         {a->fused_qkv, ".attention.fused_qkv",
          "fused weights are not simulated with torchtitan yet; use false"},
         {b->mlp.fused, ".mlp.fused",
@@ -337,6 +336,23 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
     return HB_REFUSE(r, gaps);
 }
 
+/* Norms behind attention and MLP, as Gemma's, on the bench with dense layers only. */
+static bool check_post_norm(const struct hb_refusing *r, const struct hb_spec *s,
+                            const struct hb_block *b)
+{
+    static const char *const key = ".post_norm";
+    const struct hb_refusal gaps[] = {
+        {b->moe.experts > 0, key, "not simulated with experts yet; use false"},
+        {s->mesh[HB_AX_TENSOR] > 1, key, "not simulated with mesh.tensor yet; use false"},
+        {b->remat.policy == HB_POLICY_NAMES, key,
+         "not simulated with torchtitan's list of what is kept yet; use false, or policy: full"},
+        {parts_passes(s), key,
+         "not simulated with schedules that part the backward pass yet; use false"},
+        {s->precision.master, key, "not simulated with ZeRO yet; use false"},
+    };
+    return !b->post_norm || HB_REFUSE(r, gaps);
+}
+
 /* Schedules that part the backward pass run a layer that is checkpointed again for each weight. */
 static bool check_parted(const struct hb_refusing *r, const struct hb_spec *s,
                          const struct hb_block *b)
@@ -470,6 +486,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
              "not simulated with ZeRO-3 yet; use false"}};
         ok &= check_block(r, b, tune);
         ok &= check_parted(r, s, b);
+        ok &= check_post_norm(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);
         ok &= HB_REFUSE(r, list);
     }

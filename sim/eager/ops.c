@@ -324,11 +324,12 @@ static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     hb_zero3_leave(n->thing);
 }
 
-uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
-                     struct hb_weight *weight)
+/* left_out: without what comes of it. */
+static uint32_t run_norm(struct hb_tape *t, uint32_t x, struct hb_weight *weight, int64_t rows,
+                         bool left_out)
 {
+    int64_t width = weight->rows;
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
-    hb_zero3_enter(weight);
     bool uncopied = value_bytes(t, x) == whole;
     uint32_t input = convert(t, t->values[x].storage, "to f32", "norm's input in f32", whole);
     uint32_t square = hb_ops_work(t, "pow", "norm's input squared", whole);
@@ -336,16 +337,17 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
     uint32_t scale = hb_ops_work(t, "rsqrt", "norm's scale, a token", each);
     hb_tape_drop(t, mean);
     hb_tape_drop(t, square);
-    uint32_t scaled = hb_ops_work(t, "mul", "norm's input, scaled", whole);
-    uint32_t weighed = hb_ops_work(t, "mul", "norm's output in f32", whole);
+    uint32_t scaled = hb_ops_work(t, "mul", "norm's input, scaled", whole), weighed = HB_NONE;
+    if (!left_out)
+        weighed = hb_ops_work(t, "mul", "norm's output in f32", whole);
     struct hb_taped *n = hb_tape_node(t, back_norm, HB_NONE);
     hb_tape_save(t, n, input);
     hb_tape_save(t, n, scale);
     hb_tape_save(t, n, scaled);
     hb_tape_drop(t, scaled);
     hb_tape_drop(t, input);
-    uint32_t out =
-        hb_tape_value(t, convert(t, weighed, "to bf16", "norm's output", value_bytes(t, x)));
+    uint32_t out = hb_tape_value(
+        t, left_out ? HB_NONE : convert(t, weighed, "to bf16", "norm's output", value_bytes(t, x)));
     hb_tape_drop(t, weighed);
     hb_tape_drop(t, scale);
     if (n) {
@@ -356,8 +358,20 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
         n->number[2] = uncopied;
         n->thing = weight;
     }
+    return out;
+}
+
+uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight)
+{
+    hb_zero3_enter(weight);
+    uint32_t out = run_norm(t, x, weight, rows, false);
     hb_zero3_leave(weight);
     return out;
+}
+
+uint32_t hb_ops_norm_left_out(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight)
+{
+    return run_norm(t, x, weight, rows, true);
 }
 
 /* --- rope and attention --- */

@@ -101,9 +101,11 @@ uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, const struct hb_owed *o, ui
 uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l);
 /* A last product of a layer that is run again is not computed: its input is all that is wanted. */
 uint32_t hb_ops_linear_left_out(struct hb_tape *t, uint32_t x, struct hb_linear l);
-/* rows vectors of `width`; in f32, op by op. */
-uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
-                     struct hb_weight *weight);
+/* rows vectors, as wide as the weight; in f32, op by op. */
+uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight);
+/* The same up to what it keeps: the last of a layer that is run again. */
+uint32_t hb_ops_norm_left_out(struct hb_tape *t, uint32_t x, int64_t rows,
+                              struct hb_weight *weight);
 /* The same in one kernel, as torch.compile and fused libraries have it: the input is kept. */
 uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
                            struct hb_weight *weight);

@@ -388,6 +388,10 @@ static void add_weights(struct hb_titan_layer *l)
     }
     add_weight(l, HB_TITAN_W_NORM1, "norm before attention", d, 1);
     add_weight(l, HB_TITAN_W_NORM2, "norm before mlp", d, 1);
+    if (!l->block->post_norm)
+        return;
+    add_weight(l, HB_TITAN_W_POST1, "norm after attention", d, 1);
+    add_weight(l, HB_TITAN_W_POST2, "norm after mlp", d, 1);
 }
 
 static enum hb_titan_mode find_mode(const struct hb_titan *e, const struct hb_block *b, int64_t at)

@@ -435,7 +435,7 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
     struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
     uint32_t first = t->node_count;
     uint32_t h = hb_titan_norms_fused(e->spec) ? hb_ops_norm_fused(t, x, e->rows, d, w)
-                                               : hb_ops_norm(t, x, e->rows, d, w);
+                                               : hb_ops_norm(t, x, e->rows, w);
     if (e->by_chunk) /* nothing later holds it */
         hb_tape_hold_under(t, first, &e->layers[e->layer_count - 1]);
     hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */

@@ -50,7 +50,7 @@ static uint32_t norm(struct hb_titan *e, uint32_t x, int64_t rows, int64_t width
 {
     if (norms_fused(e))
         return hb_ops_norm_fused(e->t, x, rows, width, w);
-    return hb_ops_norm(e->t, x, rows, width, w);
+    return hb_ops_norm(e->t, x, rows, w);
 }
 
 /* q, k = f(q), f(k): both old ones go once both new ones are there. */
@@ -112,6 +112,21 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
 static uint32_t normed(struct hb_titan_layer *l, uint32_t x, int role)
 {
     return norm(l->e, x, l->e->rows, l->e->spec->model.d_model, l->by_role[role]);
+}
+
+/* Of what goes to the residual, where the block says so. left_out: of a layer that is run again,
+ * whose last value nobody reads. */
+static uint32_t post_normed(struct hb_titan_layer *l, uint32_t x, int role, bool left_out)
+{
+    uint32_t out = x;
+    if (!l->block->post_norm)
+        return x;
+    if (left_out && !norms_fused(l->e))
+        out = hb_ops_norm_left_out(l->e->t, x, l->e->rows, l->by_role[role]);
+    else
+        out = normed(l, x, role);
+    hb_tape_drop_value(l->e->t, x);
+    return out;
 }
 
 struct hb_gather hb_titan_gather(const struct hb_titan_layer *l)
@@ -220,13 +235,16 @@ static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
     uint32_t x = normed(l, l->in, HB_TITAN_W_NORM1), whole = hb_titan_gathered(l->e, x);
     uint32_t attn = run_attention(l, whole, kept);
     hb_titan_drop_both(t, whole, x);
+    attn = post_normed(l, attn, HB_TITAN_W_POST1, false);
     l->half = hb_ops_add(t, l->in, attn);
     hb_tape_drop_value(t, attn);
     x = normed(l, l->half, HB_TITAN_W_NORM2);
     whole = l->block->moe.experts ? x : hb_titan_gathered(l->e, x);
-    l->last = l->block->moe.experts ? hb_titan_run_experts(l, x, kept, again)
-                                    : hb_titan_run_mlp(l, whole, kept, again);
+    l->last = l->block->moe.experts
+                  ? hb_titan_run_experts(l, x, kept, again)
+                  : hb_titan_run_mlp(l, whole, kept, again && !l->block->post_norm);
     hb_titan_drop_both(t, whole, x);
+    l->last = post_normed(l, l->last, HB_TITAN_W_POST2, again);
     if (!again)
         l->out = hb_ops_add(t, l->half, l->last);
     hb_tape_drop_value(t, l->last);
@@ -318,6 +336,24 @@ void hb_titan_forget_copies(struct hb_titan_layer *l)
         hb_ops_forget_copy(l->e->t, &l->weights[w]);
 }
 
+/* Of the layer's last product, in its dtype, or of the norm behind it in f32; bytes: of the layer's
+ * input. */
+static uint32_t product_gradient(struct hb_titan_layer *l, uint32_t grad, int64_t bytes)
+{
+    struct hb_tape *t = l->e->t;
+    int64_t count = bytes / l->e->stream_bytes;
+    struct hb_made narrow = {"to bf16", "gradient of the last product", count * t->width,
+                             HB_CAT_WORKING, 0};
+    struct hb_made wide = {"to f32", "norm's gradient in f32", count * 4, HB_CAT_WORKING, 0};
+    uint32_t last = hb_ops_convert(t, grad, narrow);
+    if (!l->block->post_norm || norms_fused(l->e))
+        return last;
+    uint32_t before = last;
+    last = hb_ops_convert(t, before, wide);
+    hb_tape_drop(t, before);
+    return last;
+}
+
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
 static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
@@ -331,10 +367,7 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     if (l->e->ways > 1 && (!l->block->moe.experts || l->parted || shares))
         last = hb_ops_gather_storage(t, grad, hb_titan_gather(l));
     else
-        last = hb_ops_convert(t, grad,
-                              (struct hb_made){"to bf16", "gradient of the last product",
-                                               n->number[0] / l->e->stream_bytes * t->width,
-                                               HB_CAT_WORKING, 0});
+        last = product_gradient(l, grad, n->number[0]);
     if (l->e->zero3) { /* its MLP and the last product, which asks for what was kept */
         hb_zero3_enter_plain(l->e->zero3);
         hb_zero3_enter_early(l->by_role[HB_TITAN_W_DOWN]);

@@ -43,6 +43,8 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
                     (long long)hb_rng_range(rng, 1, torch_chance(rng, 20) ? 14 : 6));
         if (megatron && torch_chance(rng, 30))
             hb_str_addf(s, ", dropout: 0.1");
+        if (!megatron && torch_chance(&side, 6))
+            hb_str_add(s, ", post_norm: true");
         if (megatron && torch_chance(rng, 20))
             hb_str_add(s, ", attention: {kind: mla, heads: 8, q_lora_rank: 96, kv_lora_rank: 64, "
                           "qk_nope_head_dim: 32, qk_rope_head_dim: 16, v_head_dim: 32}");
@@ -67,7 +69,8 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
                         TORCH_ONE_OF(rng, "f32", "bf16"));
         else
             hb_str_addf(s, ", mlp: {kind: %s, d_ff: %lld}}\n",
-                        megatron ? TORCH_ONE_OF(rng, "swiglu", "gelu") : "swiglu",
+                        megatron ? TORCH_ONE_OF(rng, "swiglu", "gelu")
+                                 : TORCH_ONE_OF(&side, "swiglu", "geglu"),
                         (long long)(256 * hb_rng_range(rng, 1, 8)));
     }
 }
@@ -80,8 +83,9 @@ static void torch_titan_runtime(struct hb_str *s, struct hb_rng *rng, const char
                 "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld}\n",
                 framework, experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
                 plain || experts || fsdp1 ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
-                TORCH_ONE_OF(rng, "max_allocated", "max_reserved"), fsdp1 ? "true" : "false",
-                TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
+                TORCH_ONE_OF(rng, "max_allocated", "max_reserved", "max_reserved"),
+                fsdp1 ? "true" : "false", TORCH_ONE_OF(rng, "true", "false"),
+                TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
                 (long long)(100000 * torch_power(rng, 12)));
 }
 
@@ -97,8 +101,9 @@ static void torch_loss(struct hb_str *s, struct hb_rng *rng, bool plain)
     hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n", kernel, held, (long long)chunks);
 }
 
-/* plain: without FSDP, one device or copies. */
-static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool experts)
+/* plain: without FSDP, one device or copies. What side draws moves nothing else. */
+static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side, bool plain,
+                        bool experts)
 {
     int64_t sequence = plain || torch_chance(rng, 60) ? 1 : 2 * torch_power(rng, 3);
     int64_t fsdp = plain                      ? 1
@@ -132,7 +137,6 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
                     : TORCH_ONE_OF(rng, "none", "full", "full",
                                    "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
-    struct hb_rng side = *rng; /* what it draws moves nothing else */
     if (plain)
         hb_str_addf(s,
                     "precision: {params: %s, grads: params%s}\n"
@@ -144,10 +148,11 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, bool plain, bool e
                     tune ? TORCH_ONE_OF(rng, "none", "none", "pinned_host") : "none");
     else
         hb_str_addf(
-            s, "precision: {params: %s, grads: %s%s}\noptimizer: {%s}\n",
-            TORCH_ONE_OF(&side, "f32", "f32", "bf16", "f32, compute: f32"),
+            s, "precision: {params: %s, grads: %s%s}\noptimizer: {%s%s}\n",
+            TORCH_ONE_OF(&side, "f32", "f32", "f32", "f32", "bf16", "bf16", "f32, compute: f32"),
             TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
             TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
+            TORCH_ONE_OF(&side, "", "", "", "name: sgd, ", "name: momentum, "),
             TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
     if (torch_chance(rng, 15))
         hb_str_addf(s, "loss: {kind: grpo, reference: %s%s}\n", TORCH_ONE_OF(rng, "true", "false"),
@@ -294,7 +299,7 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     else if (zero3)
         torch_zero3(&s, rng);
     else
-        torch_titan(&s, rng, plain, experts);
+        torch_titan(&s, rng, *rng, plain, experts);
     hb_diag_init(&diag, arena);
     *out_text = s.text;
     return hb_yaml_parse(arena, &diag, "random", s.text, s.len, &root) &&
