@@ -375,6 +375,7 @@ static const struct hb_form rows[] = {
      .word = true},
     {"num_alloc_retries", K(TORCH_STATS), ADDS, .fact = FACT(RETRIES), .word = true},
     {"num_ooms", K(TORCH_STATS), ADDS, .fact = FACT(OOMS), .word = true},
+    {"MaxMemAllocated", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_ALLOCATED)}, /* DeepSpeed-Chat */
     {"max_memory_allocated", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_ALLOCATED)},
     {"max_memory_reserved", K(TORCH_STATS), JOINS, .fact = FACT(PEAK_RESERVED)},
     {"memory (MB) | allocated: ", K(TORCH_STATS), OPENS, .fact = FACT(ALLOCATED),

@@ -436,6 +436,11 @@ static const struct hb_form rows[] = {
     {"Aliased Input size: ", K(ANALYSIS), ADDS, .fact = FACT(ALIAS)},
     {"Intermediate tensor size: ", K(ANALYSIS), ADDS, .fact = FACT(TEMP)},
 
+    /* axlearn, one a line */
+    {"Input memory: ", K(MAXTEXT), OPENS, .fact = FACT(ARGUMENT)},
+    {"Output memory: ", K(MAXTEXT), ADDS, .fact = FACT(OUTPUT)},
+    {"Temp memory: ", K(MAXTEXT), ADDS, .fact = FACT(TEMP)},
+    {"Total HBM memory: ", K(MAXTEXT), ADDS, .fact = FACT(TOTAL)},
     {"Total memory size: ", K(MAXTEXT), OPENS, .fact = FACT(TOTAL)},
     {"Total estimated memory size: ", K(MAXTEXT), OPENS, .fact = FACT(TOTAL)},
     {"Output size: ", K(MAXTEXT), ADDS, .fact = FACT(OUTPUT)},

@@ -122,6 +122,8 @@ static void read_torch_stats(const struct reading *r)
     m->reserved_bytes = fact(r, HB_FACT_PEAK_RESERVED);
     m->active_bytes = fact(r, HB_FACT_PEAK_ACTIVE);
     set_peak(r, both ? HB_FACT_PEAK_ALLOCATED : HB_FACT_PEAK_RESERVED);
+    if (fact(r, HB_FACT_OOMS) > 0)
+        m->note = "the statistics count refused requests: the peak may be less than was wanted";
 }
 
 /* Where figures are taken from, the best first. */
@@ -148,11 +150,14 @@ static bool has_failed(const struct hb_log *log)
     return false;
 }
 
-/* Who printed statistics had run. What was only compiled is left open. */
+/* Who printed statistics had run; where they count failures, who knows of what. What was only
+ * compiled is left open. */
 static int find_fits(const struct hb_log *log)
 {
     if (has_failed(log))
         return 0;
+    if (hb_log_fact(log, HB_LOG_TORCH_STATS, HB_FACT_OOMS) > 0)
+        return -1;
     return hb_log_seen(log, HB_LOG_STATS) || hb_log_seen(log, HB_LOG_TORCH_STATS) ? 1 : -1;
 }
 

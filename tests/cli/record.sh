@@ -80,6 +80,27 @@ err_has 'not of the step'
 expect 1 hbmsim record $logs/memory-analysis.log --config "$work/m.yaml" --id x --kind max_allocated
 err_has 'no figure of the kind asked for'
 
+# Statistics that count a refused request leave open whether it fit.
+cat >"$work/ooms.log" <<'END'
+|                  PyTorch CUDA memory summary, device ID 0                 |
+|            CUDA OOMs: 1            |        cudaMalloc retries: 1         |
+| Allocated memory      |    1062 MB |    4877 MB |   89299 MB |   88237 MB |
+| GPU reserved memory   |   12420 MB |   12420 MB |   16924 MB |    4504 MB |
+END
+expect 0 hbmsim record "$work/ooms.log" --config "$work/m.yaml" --id x
+out_has '"peak_bytes": 5113905152'
+out_has '"fits": null'
+out_has 'the statistics count refused requests'
+
+# DeepSpeed-Chat; axlearn's analysis of a compiled program.
+printf 'MemAllocated=17.94GB, MaxMemAllocated=54.06GB\n' >"$work/chat.log"
+expect 0 hbmsim record "$work/chat.log" --config "$work/m.yaml" --id x
+out_has '"peak_bytes": 58046483005'
+printf 'Input memory: 4.4GB\nOutput memory: 4.4GB\nTemp memory: 170.9GB\nCode memory: 0.0MB\nTotal HBM memory: 179.6GB\n' >"$work/axlearn.log"
+expect 0 hbmsim record "$work/axlearn.log" --config "$work/m.yaml" --id x
+out_has '"kind": "xla_total"'
+out_has '"temp_bytes": 183502477722'
+
 # `validate` takes what `record` writes.
 hbmsim record $logs/memory-analysis.log --config "$work/m.yaml" --id one >"$work/runs.jsonl"
 hbmsim record $logs/tpu-e1000.log --config "$work/m.yaml" --id two >>"$work/runs.jsonl"
