@@ -364,8 +364,8 @@ static const struct hb_form rows[] = {
     ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
     ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
     ANY(" ram"),         ANY(" Ram"),         ANY("\u62a5\u9519"), ANY("rror 2"),
-    ANY("rror code 2"),  ANY("RAM us"),       ANY("</torch_"),     ANY("Vram"),
-    ANY("vram"),
+    ANY("rror code 2"),  ANY("RAM us"),       ANY(" mem "),        ANY("memer"),
+    ANY("</torch_"),     ANY("Vram"),         ANY("vram"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

@@ -263,10 +263,13 @@ static int meaning_without(const char *word, const char *ending, const char *ins
     return meaning_exactly(stem);
 }
 
-/* "memeory", "memroy": a slip of the pen. */
+/* "memeory", "memroy": a slip of the pen; "memories", "memeries". */
 static bool is_misspelt_memory(const char *word)
 {
     size_t len = strlen(word);
+    if (len >= 7 && len <= 9 && strncmp(word, "me", 2) == 0 && strcmp(word + len - 3, "ies") == 0 &&
+        strspn(word, "memory") == len - 3)
+        return true;
     return len >= 5 && len <= 8 && strncmp(word, "me", 2) == 0 && word[len - 1] == 'y' &&
            strspn(word, "memory") == len && strchr(word, 'o');
 }

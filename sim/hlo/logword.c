@@ -174,6 +174,10 @@ static const char *end_of_address(struct hb_span s)
 /* What a byte that is neither letter nor digit means. HB_WORD_TEXT: nothing. */
 static enum hb_word_kind mark_of(struct hb_span s)
 {
+    static const char *const wide[] = {"\uff1f", "\u3002", "\uff01"}; /* ends in Chinese */
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (hb_span_starts(s, wide[i]))
+            return HB_WORD_END;
     static const char pauses[] = ",()[]{}<>\"`";
     static const char ends[] = ";|!?\r\n";
     if (*s.at && strchr(pauses, *s.at))
