@@ -1,10 +1,14 @@
 /* Parts of the search that golden plans hardly tell apart: whether a floor's program has the form
- * that its sums take for granted, which policies a menu offers, what a cell's axes bring. */
+ * that its sums take for granted, which policies a menu offers, what a cell's axes bring, what
+ * stands beside an op in all programs. */
 #include "tests/unit/unit.h"
 #include "tests/unit/unit_spec.h"
 
 #include "hw/device.h"
+#include "sim/engine/live.h"
+#include "sim/ir/lower.h"
 #include "solver/menu.h"
+#include "solver/op_floor.h"
 #include "solver/segment.h"
 #include "solver/space.h"
 #include "tests/unit/each.h"
@@ -102,6 +106,59 @@ static void menus_try_sets(void **state)
     assert_true(own.count == 1 && none == 0);
 }
 
+struct lives {
+    struct hb_live *list;
+    uint32_t count;
+};
+
+/* Gradients that are there where their last reader is, not before. */
+static struct lives cut_short(const struct hb_program *p, struct lives from)
+{
+    struct lives cut = {hb_arena_alloc(u.env.arena, from.count, sizeof *cut.list), from.count};
+    for (uint32_t i = 0; i < from.count; i++) {
+        cut.list[i] = from.list[i];
+        if (p->bufs[from.list[i].buf].category == HB_CAT_GRADIENTS)
+            cut.list[i].start = cut.list[i].end;
+    }
+    return cut;
+}
+
+/* By a program that keeps all, and another that has the same ops. */
+static int64_t op_floor(const struct hb_program *p, struct lives all, struct lives other)
+{
+    bool *optional = hb_arena_alloc(u.env.arena, p->op_count, sizeof *optional);
+    bool *counts = hb_arena_alloc(u.env.arena, p->op_count, sizeof *counts);
+    for (uint32_t i = 0; i < p->op_count; i++)
+        counts[i] = true;
+    struct hb_op_floor_ask ask = {.all = p,
+                                  .live = all.list,
+                                  .live_count = all.count,
+                                  .optional = optional,
+                                  .counts = counts};
+    struct hb_op_floor *floor = hb_op_floor_open(u.env.arena, &ask);
+    int64_t before = hb_op_floor_bytes(floor);
+    hb_op_floor_join(floor, p, other.list, other.count);
+    int64_t bytes = hb_op_floor_bytes(floor);
+    assert_true(bytes <= before);
+    return bytes;
+}
+
+/* It counts beside an op in the floor when it is there beside that op in each of the programs. */
+static void gradients_are_there_in_all_programs(void **state)
+{
+    (void)state;
+    struct hb_spec spec = unit_spec(&u, SMALL);
+    struct hb_program p;
+    struct lives whole;
+    assert_true(hb_lower(u.env.arena, &u.diag, &spec, &p));
+    whole.count = hb_live_find(u.env.arena, &p, &whole.list);
+    struct lives cut = cut_short(&p, whole);
+    int64_t least = op_floor(&p, cut, cut);
+    assert_true(op_floor(&p, whole, whole) > least);
+    assert_true(op_floor(&p, cut, whole) == least);
+    assert_true(op_floor(&p, whole, cut) == least);
+}
+
 /* Of a file that splits neither heads nor sequences. */
 static struct hb_spec torch_cell(int64_t tensor, int64_t sequence)
 {
@@ -134,6 +191,7 @@ int main(void)
         TEST(axes_bring_what_they_split),
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
+        TEST(gradients_are_there_in_all_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
