@@ -133,6 +133,15 @@ static int64_t *snapshot(const struct hb_replay *r, uint32_t loop, int64_t trips
     return r->snapshots[r->height[loop]] + (size_t)(trips % SNAPSHOTS) * (l->end_op - l->first_op);
 }
 
+/* Whether as much lies between b and c as between a and b, end by end. */
+static bool moved_alike(const int64_t *a, const int64_t *b, const int64_t *c, uint32_t ops)
+{
+    for (uint32_t i = 0; i < ops; i++)
+        if (b[i] - a[i] != c[i] - b[i])
+            return false;
+    return true;
+}
+
 /* Trips after which each end moved as it did before; 0: not seen. */
 static int64_t find_period(const struct hb_replay *r, uint32_t loop, int64_t trips)
 {
@@ -140,10 +149,7 @@ static int64_t find_period(const struct hb_replay *r, uint32_t loop, int64_t tri
     for (int64_t period = 1; period <= MOST_PERIOD && trips > 2 * period; period++) {
         const int64_t *a = snapshot(r, loop, trips - 2 * period);
         const int64_t *b = snapshot(r, loop, trips - period), *c = snapshot(r, loop, trips);
-        uint32_t i = 0;
-        while (i < ops && b[i] - a[i] == c[i] - b[i])
-            i++;
-        if (i == ops)
+        if (moved_alike(a, b, c, ops))
             return period;
     }
     return 0;
