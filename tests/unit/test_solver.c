@@ -185,12 +185,27 @@ static void axes_bring_what_they_split(void **state)
     assert_true(s.sharding.states_over_sequence && !s.sharding.residual_over_tensor);
 }
 
+/* The second run of a block is its name's second; what another block is called is passed over. */
+static void runs_have_names_of_their_own(void **state)
+{
+    (void)state;
+    struct hb_spec spec = unit_spec(&u, SMALL);
+    struct hb_block blocks[2] = {spec.model.blocks[0], spec.model.blocks[0]};
+    assert_string_equal(hb_space_run_name(u.env.arena, &spec, 0, 0), "a");
+    assert_string_equal(hb_space_run_name(u.env.arena, &spec, 0, 1), "a_2");
+    blocks[1].name = "a_2";
+    spec.model.blocks = blocks;
+    spec.model.block_count = 2;
+    assert_string_equal(hb_space_run_name(u.env.arena, &spec, 0, 1), "a_3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(axes_bring_what_they_split),
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
+        TEST(runs_have_names_of_their_own),
         TEST(gradients_are_there_in_all_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
