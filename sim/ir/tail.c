@@ -52,11 +52,11 @@ struct group {
 
 /* A leaf's gradient, in the order in which it is made. */
 struct grad {
-    double elements; /* on this device */
-    struct hb_shape shape;
-    double bytes; /* each */
-    bool turned;  /* its stack lies so in the loops */
-    bool stacked; /* and needs zeros */
+    double elements;       /* on this device */
+    struct hb_shape shape; /* of a layer's */
+    double bytes;          /* each */
+    bool turned;           /* its stack lies so in the loops */
+    bool stacked;          /* and needs zeros */
     bool matrix;
     bool over_all;  /* each device has another part */
     uint32_t op;    /* that makes it, or its loop; HB_NONE: the layers' */
@@ -184,11 +184,12 @@ static uint32_t gather_head(struct tail *t, uint32_t cast)
     return send(t, GATHER, cast, 2 * t->width * t->words, t->fsdp);
 }
 
-/* Zeros of one shape are one fusion; those that lie turned are apart. */
+/* Zeros of one shape are one fusion; those that lie turned are apart. As many layers: a plan's runs
+ * count as one, and first runs of two blocks may be of one length. */
 static bool is_alike(const struct grad *a, const struct grad *b)
 {
-    bool same =
-        a->stacked && b->stacked && !a->turned && !b->turned && a->shape.rank == b->shape.rank;
+    bool same = a->stacked && b->stacked && !a->turned && !b->turned &&
+                a->elements == b->elements && a->shape.rank == b->shape.rank;
     for (int i = 0; same && i < a->shape.rank; i++)
         same = a->shape.dim[i] == b->shape.dim[i];
     return a == b || same;
@@ -385,8 +386,10 @@ static bool is_over_all(const struct hb_lower *lo, const struct hb_leaf *l)
 static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
 {
     const struct hb_leaf *l = &lo->leaves[i];
+    struct hb_leaf one = *l;
+    one.stack[0] = one.stack[1] = 0;
     return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
-                         .shape = hb_leaf_shape(lo, l, HB_DT_F32),
+                         .shape = hb_leaf_shape(lo, &one, HB_DT_F32),
                          .bytes = (double)hb_dtype_bits(hb_weight_grad_dtype(lo)) / 8,
                          .turned = hb_weight_is_turned(lo, l),
                          .stacked = l->stack[0] > 0,
