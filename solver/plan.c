@@ -292,6 +292,36 @@ static void take_choice(struct hb_search *s, uint32_t index)
     hb_cells_run(s, index);
 }
 
+static bool is_late(const struct hb_search *s)
+{
+    return hb_stop_now(s->ask->stop);
+}
+
+/* Around the best of one cell more, where it is near: what is gained there may be more than around
+ * the plan. */
+static const double near_plan = 1.01;
+
+static bool is_beaten_beside(struct hb_search *s, double value)
+{
+    uint32_t best = HB_NONE;
+    double least = value * near_plan;
+    for (uint32_t i = 0; i < s->choice_count && !is_late(s); i++) {
+        const struct hb_choice *c = &s->choices[i];
+        double own = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+        if (c->step_ns > 0 && !(s->polished[c->cell] > 0) && own < least) {
+            best = i;
+            least = own;
+        }
+    }
+    s->beside = true;
+    return best != HB_NONE && hb_polish(s, best) && s->incumbent < value;
+}
+
+static bool is_beaten(struct hb_search *s, const struct hb_queue_entry *e)
+{
+    return hb_polish(s, e->index) || (!s->beside && is_beaten_beside(s, e->value));
+}
+
 static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
 {
     switch ((enum hb_entry_kind)e->kind) {
@@ -312,7 +342,7 @@ static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
         take_choice(s, e->index);
         return;
     case HB_ENTRY_RUN:
-        if (!s->filling && hb_polish(s, e->index)) /* what is better comes first */
+        if (!s->filling && is_beaten(s, e)) /* what is better comes first */
             hb_queue_put(&s->queue, e->value, HB_ENTRY_RUN, e->index);
         else
             accept(s, e->index, e->value);
@@ -329,11 +359,6 @@ struct effort {
     uint32_t runs;
     uint32_t looks;
 };
-
-static bool is_late(const struct hb_search *s)
-{
-    return hb_stop_now(s->ask->stop);
-}
 
 static bool is_enough(const struct hb_search *s, const struct effort *e, double value)
 {

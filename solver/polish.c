@@ -20,9 +20,20 @@ enum {
     MOST_LISTED = 512,    /* of other runs, by their price ... */
     MOST_MOVED = 48,      /* ... until so many of them were run */
     MOST_FAILED = 6,      /* ... and of one kind did not fit */
-    MOST_RAN = 512,       /* in all */
+    MOST_RAN = 512,       /* of one round, before what has no price */
+    KNOWN_ROOM = 8192,    /* of those that were run */
     MOST_MORE_RUNS = 3,   /* than blocks */
     MOST_MOVES = 3 * HB_TN_COUNT
+};
+
+/* Behind the distances one and two. */
+enum { GUESSED = 3 };
+
+/* What a tensor in another state in a block's longest run brings, by the prices. */
+struct gain {
+    int64_t ns;
+    int64_t bytes;
+    bool known;
 };
 
 /* One run more, which somebody has to write down, is to make a step faster by this part. */
@@ -35,6 +46,13 @@ struct tries {
     uint32_t count;
 };
 
+/* What the engine found of a configuration. */
+struct known_run {
+    uint64_t key;    /* 0: free */
+    int64_t step_ns; /* 0: it does not fit */
+    int64_t peak_bytes;
+};
+
 struct polish {
     struct hb_search *s;
     struct hb_spec spec; /* the cell's */
@@ -45,6 +63,9 @@ struct polish {
     uint32_t ran;
     double least_part; /* of the value: by less it is not better */
     bool priced;       /* what is now has its price, and all cuts of its runs had theirs */
+    struct gain (*gains)[HB_TN_COUNT][3]; /* by block, tensor and state */
+    struct known_run *known;              /* by key_of, and what is free next to it */
+    uint32_t known_count;
 };
 
 /* A tensor in another state: 0 made again, 1 saved, 2 offloaded. */
@@ -131,21 +152,93 @@ static void add_moved(const struct polish *p, uint32_t block, const struct hb_re
     }
 }
 
+/* A policy that differs in one tensor or two, by what each of them brings. */
+struct guess {
+    struct hb_remat remat;
+    int64_t ns;
+    int64_t bytes;
+    bool taken;
+};
+
+/* Those whose tensors' gains are known; how many. */
+static uint32_t list_guesses(const struct polish *p, uint32_t block, const struct hb_remat *base,
+                             struct guess *out)
+{
+    struct move moves[MOST_MOVES];
+    struct gain(*gains)[3] = p->gains[block];
+    uint32_t made = list_moves(p, block, base, moves), count = 0;
+    for (uint32_t k = 0; k < made; k++) {
+        struct gain own = gains[moves[k].tensor][moves[k].state];
+        struct hb_remat one = moved(*base, moves[k]);
+        if (!own.known)
+            continue;
+        out[count++] = (struct guess){one, own.ns, own.bytes, false};
+        for (uint32_t l = 0; l < k; l++) {
+            struct gain more = gains[moves[l].tensor][moves[l].state];
+            if (more.known && moves[k].tensor != moves[l].tensor)
+                out[count++] = (struct guess){moved(one, moves[l]), own.ns + more.ns,
+                                              own.bytes + more.bytes, false};
+        }
+    }
+    return count;
+}
+
+static bool is_beaten(const struct guess *all, uint32_t count, uint32_t own)
+{
+    const struct guess *a = &all[own];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct guess *b = &all[i];
+        bool no_worse = b->ns <= a->ns && b->bytes <= a->bytes;
+        bool better = b->ns < a->ns || b->bytes < a->bytes || i < own;
+        if (!b->taken && i != own && no_worse && better)
+            return true;
+    }
+    return false;
+}
+
+/* Of one run under two policies one gives what the other takes: those first that no other beats in
+ * time and bytes, then those that none of the rest beats, as many as there is room for. */
+static void add_guesses(const struct polish *p, uint32_t block, const struct hb_remat *base)
+{
+    enum { MOST_GUESSES = MOST_MOVES + MOST_MOVES * (MOST_MOVES - 1) / 2 };
+    struct hb_arena_mark mark = hb_arena_mark(p->s->scratch);
+    struct guess *all = hb_arena_alloc(p->s->scratch, MOST_GUESSES, sizeof *all);
+    bool *layer = hb_arena_alloc(p->s->scratch, MOST_GUESSES, sizeof *layer);
+    uint32_t count = list_guesses(p, block, base, all), left = count;
+    while (left > 0 && p->tries[block].count < MOST_NEIGHBOURS) {
+        for (uint32_t i = 0; i < count; i++)
+            layer[i] = !all[i].taken && !is_beaten(all, count, i);
+        for (uint32_t i = 0; i < count; i++)
+            if (layer[i]) {
+                all[i].taken = true;
+                add_try(p, block, all[i].remat);
+                left--;
+            }
+    }
+    hb_arena_rewind(p->s->scratch, mark);
+}
+
 /* The block's own policies and, where it is its turn, what lies around them. */
 static void make_tries(struct polish *p, uint32_t block, bool turn, int depth)
 {
-    struct hb_remat own[HB_PARTS_MAX];
-    uint32_t count = 0;
+    struct hb_remat own[HB_PARTS_MAX] = {{0}};
+    uint32_t count = 0, main = 0;
+    int32_t most = 0;
     p->tries[block].count = 0;
     for (uint32_t i = 0; i < p->now.run_count; i++)
         if (p->now.runs[i].block == block) {
+            main = p->now.runs[i].steps > most ? count : main;
+            most = p->now.runs[i].steps > most ? p->now.runs[i].steps : most;
             own[count] = p->s->plan->menus[block].policies[p->now.runs[i].policy];
             add_try(p, block, own[count++]);
         }
     uint32_t tensors = hb_menu_tensors(&p->spec.model.blocks[block]);
     for (uint32_t i = 0; i < count && turn; i++) {
         struct hb_remat base = as_names(&own[i], tensors);
-        add_moved(p, block, &base, depth);
+        if (depth < GUESSED)
+            add_moved(p, block, &base, depth);
+        else if (i == main)
+            add_guesses(p, block, &base);
     }
     p->menus[block] = (struct hb_menu){p->tries[block].list, p->tries[block].count};
 }
@@ -167,28 +260,68 @@ static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint3
     return c;
 }
 
+/* Of a configuration of the cell: FNV-1a over its runs and their policies. */
+static uint64_t key_of(const struct polish *p, const struct hb_run *runs, uint32_t count)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hb_remat *r = &p->menus[runs[i].block].policies[runs[i].policy];
+        const uint64_t parts[] = {runs[i].block, (uint64_t)runs[i].steps, (uint64_t)r->policy,
+                                  r->save, r->offload};
+        for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
+            hash = (hash ^ parts[k]) * 1099511628211u;
+    }
+    return hash ? hash : 1;
+}
+
+/* Its key is 0 where the configuration was not run. */
+static struct known_run *find_run(const struct polish *p, uint64_t key)
+{
+    uint64_t at = key % KNOWN_ROOM;
+    while (p->known[at].key && p->known[at].key != key)
+        at = (at + 1) % KNOWN_ROOM;
+    return &p->known[at];
+}
+
+/* A round comes by many that were run in one before. */
+static struct known_run run_once(struct polish *p, const struct hb_choice *c)
+{
+    struct hb_search *s = p->s;
+    struct known_run *known = find_run(p, key_of(p, c->runs, c->run_count)), own = *known;
+    if (known->key)
+        return own;
+    const struct hb_menu *plans = s->plan->menus;
+    struct hb_choice ran = *c;
+    struct hb_memory memory = {0};
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    s->plan->menus = p->menus;
+    bool fits = hb_search_run(s, &ran, &memory, &ran.step_ns);
+    s->plan->menus = plans;
+    ran.peak_bytes = memory.peak_bytes;
+    if (fits)
+        hb_search_check(s, &ran, false);
+    hb_arena_rewind(s->scratch, mark);
+    p->ran++;
+    s->plan->counts.polish_runs++;
+    own = (struct known_run){key_of(p, c->runs, c->run_count), ran.step_ns, ran.peak_bytes};
+    if (p->known_count < KNOWN_ROOM / 2) {
+        *known = own;
+        p->known_count++;
+    }
+    return own;
+}
+
 /* Whether the engine finds the configuration of this round's menus to fit and to be better. Of one
  * that does not fit the step is 0. */
 static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t count,
                       struct hb_choice *out)
 {
-    struct hb_search *s = p->s;
-    const struct hb_menu *plans = s->plan->menus;
-    struct hb_choice c = {.cell = p->now.cell, .runs = runs, .run_count = count};
-    struct hb_memory memory = {0};
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    s->plan->menus = p->menus;
-    bool fits = hb_search_run(s, &c, &memory, &c.step_ns);
-    s->plan->menus = plans;
-    c.peak_bytes = memory.peak_bytes;
-    if (fits)
-        hb_search_check(s, &c, false);
-    hb_arena_rewind(s->scratch, mark);
-    p->ran++;
-    s->plan->counts.polish_runs++;
-    *out = c;
-    return fits &&
-           hb_search_value(s, c.cell, c.step_ns, c.peak_bytes) < p->value * (1 - p->least_part);
+    *out = (struct hb_choice){.cell = p->now.cell, .runs = runs, .run_count = count};
+    struct known_run ran = run_once(p, out);
+    out->step_ns = ran.step_ns;
+    out->peak_bytes = ran.peak_bytes;
+    double value = hb_search_value(p->s, out->cell, out->step_ns, out->peak_bytes);
+    return ran.step_ns > 0 && value < p->value * (1 - p->least_part);
 }
 
 static void take_up(struct polish *p, const struct hb_choice *better)
@@ -282,6 +415,47 @@ static bool price_now(const struct polish *p, const struct hb_segment *segment,
     out->bound_ns = hb_larger(out->bound_ns, hb_replay_bound_ns(segment->replay, parts, count));
     *out_count = count;
     return out->live_bytes <= p->now.peak_bytes && out->bound_ns <= p->now.step_ns;
+}
+
+/* The one tensor in which a policy differs from another. */
+static bool find_move(const struct hb_remat *from, const struct hb_remat *to, struct move *out)
+{
+    int found = 0;
+    for (int t = 0; t < HB_TN_COUNT; t++)
+        if (state_of(from, t) != state_of(to, t)) {
+            *out = (struct move){t, state_of(to, t)};
+            found++;
+        }
+    return found == 1;
+}
+
+/* By the prices of this round's segment, of one tensor in each policy. */
+static void find_gains(struct polish *p, const struct hb_segment *segment, uint32_t block)
+{
+    struct hb_part parts[HB_PARTS_MAX];
+    struct hb_price now, one;
+    struct move move;
+    uint32_t count, main = HB_NONE;
+    if (hb_search_by_memory(p->s) || !price_now(p, segment, parts, &count, &now))
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (segment->items[parts[i].item].block == block &&
+            (main == HB_NONE || parts[i].steps > parts[main].steps))
+            main = i;
+    if (main == HB_NONE)
+        return;
+    const struct hb_remat *list = p->menus[block].policies;
+    struct hb_remat base = as_names(&list[segment->items[parts[main].item].policy],
+                                    hb_menu_tensors(&p->spec.model.blocks[block]));
+    for (uint32_t k = segment->first_item[block]; k < segment->first_item[block + 1]; k++) {
+        if (!find_move(&base, &list[segment->items[k].policy], &move))
+            continue;
+        parts[main].item = k;
+        hb_segment_price(segment, parts, count, &one);
+        one.bound_ns = hb_larger(one.bound_ns, hb_replay_bound_ns(segment->replay, parts, count));
+        p->gains[block][move.tensor][move.state] =
+            (struct gain){one.bound_ns - now.bound_ns, one.live_bytes - now.live_bytes, true};
+    }
 }
 
 /* Runs of the same policies one after another, whatever their steps. */
@@ -501,7 +675,7 @@ static bool try_bare(struct polish *p)
     return false;
 }
 
-/* One block's neighbours at one distance. */
+/* One block's neighbours at one distance, or those that are guessed. */
 static bool try_block(struct polish *p, uint32_t block, int depth)
 {
     struct hb_search *s = p->s;
@@ -519,16 +693,20 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
     bool built = hb_segment_build(s->scratch, &ask, &segment, &why);
     if (built && !ask.bytes_only) /* one for all: it keeps what it made of each run */
         segment.replay = hb_replay_open(s->scratch, &segment);
+    if (built && depth == 1)
+        find_gains(p, &segment, block);
     bool better = built && (try_segment(p, &segment) || try_moves(p, &segment, block));
     hb_arena_rewind(s->scratch, mark);
     return better;
 }
 
-/* One tensor of each block in turn, then two; then one by one. */
+/* One tensor of each block in turn, then two, then what is guessed of both; then one by one. */
 static bool try_round(struct polish *p)
 {
     p->priced = false;
-    for (int depth = 1; depth <= 2; depth++)
+    p->ran = 0;
+    memset(p->gains, 0, (size_t)p->spec.model.block_count * sizeof *p->gains);
+    for (int depth = 1; depth <= GUESSED; depth++)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
             if (is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))
                 return true;
@@ -538,21 +716,23 @@ static bool try_round(struct polish *p)
 bool hb_polish(struct hb_search *s, uint32_t index)
 {
     const struct hb_choice *from = &s->choices[index];
-    if (!s->ask->polish || !s->plan->space.remat || s->polished[from->cell])
+    double before = hb_search_value(s, from->cell, from->step_ns, from->peak_bytes);
+    bool known = s->polished[from->cell] > 0 && s->polished[from->cell] <= before;
+    if (!s->ask->polish || !s->plan->space.remat || known)
         return false;
-    s->polished[from->cell] = true;
     size_t blocks = (size_t)s->ask->spec->model.block_count;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct polish p = {.s = s, .now = *from};
-    p.value = hb_search_value(s, from->cell, from->step_ns, from->peak_bytes);
+    struct polish p = {.s = s, .now = *from, .value = before};
     p.menus = hb_arena_alloc(s->scratch, blocks, sizeof *p.menus);
     p.tries = hb_arena_alloc(s->scratch, blocks, sizeof *p.tries);
+    p.gains = hb_arena_alloc(s->scratch, blocks, sizeof *p.gains);
+    p.known = hb_arena_alloc(s->scratch, KNOWN_ROOM, sizeof *p.known);
     hb_search_cell_spec(s, from->cell, &p.spec);
-    double before = p.value;
     for (int round = 0; round < MOST_ROUNDS && try_round(&p); round++)
         ;
     hb_arena_rewind(s->scratch, mark);
-    s->plan->counts.polished++;
+    s->plan->counts.polished += !(s->polished[from->cell] > 0);
+    s->polished[from->cell] = p.value;
     if (p.value >= before)
         return false;
     hb_cells_put_run(s, &p.now);

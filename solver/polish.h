@@ -14,7 +14,7 @@
 #include "solver/search.h"
 
 /* From choice `index`, which was run. What is better goes into the queue as a configuration that
- * was run; true: there is one. Once a cell: later calls do nothing. */
+ * was run; true: there is one. Not from where a search in that cell came before, or no further. */
 bool hb_polish(struct hb_search *s, uint32_t index);
 
 #endif
