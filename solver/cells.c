@@ -430,8 +430,9 @@ void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c)
     hb_queue_put(&s->queue, value, HB_ENTRY_RUN, s->choice_count++);
 }
 
-/* How many of a cell are run in one round of a dive, and how many rounds there are. */
-enum { DIVE_TRIES = 4, DIVE_ROUNDS = 6, DIVE_RUNGS = 6 };
+/* How many of a cell are run in one round of a dive, how many rounds there are, and how many are
+ * looked for at once. */
+enum { DIVE_TRIES = 4, DIVE_ROUNDS = 6, DIVE_LISTED = 16, DIVE_RUNGS = 6 };
 
 /* Tries the best by their prices, one after another. False: none fits, and by how much the one that
  * came nearest exceeds the limit. */
@@ -458,6 +459,35 @@ static bool dive_round(struct hb_search *s, const struct hb_segment *segment,
     return false;
 }
 
+/* The best of a dive's next round: of a list that has the best within more than is allowed now,
+ * those that are within this are the best of it. */
+struct dive_list {
+    struct hb_brute_choice all[DIVE_LISTED];
+    uint32_t count;
+    bool known;
+};
+
+/* Moves them to the front; false: there may be others, too. */
+static bool take_within(struct dive_list *l, int64_t budget_bytes)
+{
+    bool whole = l->count < DIVE_LISTED;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < l->count; i++)
+        if (l->all[i].price.live_bytes <= budget_bytes)
+            l->all[left++] = l->all[i];
+    l->count = left;
+    return whole || left >= DIVE_TRIES;
+}
+
+static void list_within(struct hb_search *s, const struct hb_segment *segment,
+                        const struct hb_spec *spec, const struct hb_brute_limits *limits,
+                        struct dive_list *l)
+{
+    if (!l->known || !take_within(l, limits->budget_bytes))
+        l->count = hb_brute_best(s->scratch, segment, spec, limits, DIVE_LISTED, l->all);
+    l->known = true;
+}
+
 /* What fills the limit to the byte by its live bytes does not once packed: as much less is allowed
  * in the next round as there was too much, and a little. */
 static bool dive_segment(struct hb_search *s, uint32_t cell, const struct hb_spec *spec,
@@ -465,12 +495,13 @@ static bool dive_segment(struct hb_search *s, uint32_t cell, const struct hb_spe
 {
     struct hb_brute_limits limits = limits_of(s, cell);
     struct hb_choice c = {.cell = cell};
+    struct dive_list list = {.known = false};
     bool fits = false;
     for (int round = 0; round < DIVE_ROUNDS && !fits; round++) {
-        struct hb_brute_choice best[DIVE_TRIES];
         int64_t over, least = limits.budget_bytes / 64;
-        uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, DIVE_TRIES, best);
-        fits = dive_round(s, segment, best, count, &c, &over);
+        list_within(s, segment, spec, &limits, &list);
+        uint32_t count = list.count < DIVE_TRIES ? list.count : DIVE_TRIES;
+        fits = dive_round(s, segment, list.all, count, &c, &over);
         if (over == INT64_MAX) /* there are none, or it is late */
             break;
         limits.budget_bytes -= hb_larger(over, least);
