@@ -221,6 +221,13 @@ static struct hb_spec with_room(const struct hb_spec *cell_spec)
     return roomy;
 }
 
+/* Scans within what the compiler leaves a step, of which it makes nothing again. */
+static bool is_never_again(const struct hb_spec *spec)
+{
+    return spec->share == HB_SHARE_KEPT && spec->mesh[HB_AX_PIPELINE] == 1 &&
+           spec->stack.form != HB_FORM_LOOP;
+}
+
 /* A program's lives. */
 struct lives {
     const struct hb_program *p;
@@ -283,6 +290,7 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                                   .apart = is_apart(ask),
                                   .accumulates = ask->cell_spec->batch.accumulate > 1};
     own.lasting = own.split || hb_habits_ordered(ask->cell_spec);
+    own.waits = is_never_again(ask->cell_spec);
     struct hb_op_floor *ops = hb_op_floor_open(scratch, &own);
     int64_t fixed = own.split ? unlent_bytes(scratch, l, false) : out->fixed_bytes;
     int64_t most = hb_add_sat(fixed, hb_op_floor_bytes(ops));

@@ -4,8 +4,10 @@
 #include "base/arena.h"
 #include "base/names.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/engine/live.h"
 #include "sim/ir/program.h"
+#include "solver/op_waits.h"
 
 /* One of the programs. */
 struct side {
@@ -21,7 +23,14 @@ struct side {
 struct every {
     uint32_t op;          /* of the first program */
     uint32_t operands_at; /* into the least bytes: those it reads, then those it writes */
-    bool gone;            /* another program has it not, or otherwise */
+    uint32_t waits_at, waits_end;
+    bool gone; /* another program has it not, or otherwise */
+};
+
+/* A value that waits meanwhile. */
+struct waiting {
+    const char *name;
+    int64_t bytes; /* the least of it; 0: not in all of the programs */
 };
 
 /* Ops of one phase and name in another program. */
@@ -49,6 +58,7 @@ struct hb_op_floor {
     struct gradient *gradients; /* of the first program; once another is joined */
     uint32_t gradient_count;
     bool *there; /* [every x gradient]: it lives then in all of the programs; null: none joined */
+    struct waiting *waits;
 };
 
 static struct side open_side(struct hb_arena *arena, const struct hb_program *p,
@@ -90,10 +100,18 @@ static void list_operands(struct side *s, uint32_t op, int64_t *out)
 
 /* --- gradients --- */
 
+/* What is listed by name. */
+typedef bool is_listed(const struct side *s, const struct hb_live *live);
+
 static bool is_gradient(const struct side *s, const struct hb_live *live)
 {
     const struct hb_buf *b = &s->p->bufs[live->buf];
     return b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && !s->fixed[live->buf];
+}
+
+static bool is_value(const struct side *s, const struct hb_live *live)
+{
+    return s->p->bufs[live->buf].space == HB_SPACE_HBM && !s->fixed[live->buf];
 }
 
 /* By root: some op inside of a loop writes it. */
@@ -109,15 +127,15 @@ static bool *find_looped(struct hb_arena *arena, const struct side *s)
 }
 
 /* Of those of one name, which are not told apart, what holds of each. */
-static struct gradient *list_gradients(struct hb_arena *arena, const struct side *s, bool split,
-                                       struct hb_names *names)
+static struct gradient *list_lives(struct hb_arena *arena, const struct side *s, is_listed *listed,
+                                   bool split, struct hb_names *names)
 {
     const bool *looped = find_looped(arena, s);
     hb_names_init(names, arena, s->live_count);
     struct gradient *list = hb_arena_alloc(arena, names->room, sizeof *list);
     for (uint32_t i = 0; i < s->live_count; i++) {
         const struct hb_live *l = &s->live[i];
-        if (!is_gradient(s, l))
+        if (!listed(s, l))
             continue;
         const char *name = s->p->bufs[l->buf].name;
         int64_t bytes = split ? s->p->bufs[l->buf].plain_bytes : l->bytes;
@@ -154,7 +172,7 @@ static void take_gradients(struct hb_op_floor *s)
 {
     const struct side *all = &s->all;
     struct hb_names names;
-    const struct gradient *list = list_gradients(s->arena, all, s->ask.split, &names);
+    const struct gradient *list = list_lives(s->arena, all, is_gradient, s->ask.split, &names);
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
     for (size_t at = 0; at < names.room && !s->ask.apart; at++)
         if (list[at].looped &&
@@ -182,9 +200,30 @@ static void list_every(struct hb_op_floor *s)
         const struct hb_op *op = &p->ops[i];
         if (s->ask.optional[i] || !s->ask.counts[i] || !hb_op_is_work(op))
             continue;
-        s->every[s->every_count++] = (struct every){i, count, false};
+        s->every[s->every_count++] = (struct every){.op = i, .operands_at = count};
         list_operands(&s->all, i, s->least + count);
         count += op->read_count + op->write_count;
+    }
+}
+
+/* To those of the list, which are in order. */
+static void take_waits(struct hb_op_floor *s)
+{
+    const struct hb_program *p = s->ask.all;
+    struct hb_op_wait *found;
+    uint32_t count =
+        hb_op_waits_find(s->arena, p, s->ask.live, s->ask.live_count, s->ask.optional, &found);
+    int64_t *bytes = hb_arena_alloc(s->arena, p->buf_count, sizeof *bytes); /* by root */
+    s->waits = hb_arena_alloc(s->arena, (size_t)count + 1, sizeof *s->waits);
+    for (uint32_t i = 0; i < s->ask.live_count; i++)
+        bytes[s->ask.live[i].buf] = s->all.fixed[s->ask.live[i].buf] ? 0 : s->ask.live[i].bytes;
+    for (uint32_t i = 0, k = 0; i < s->every_count; i++) {
+        while (k < count && found[k].op < s->every[i].op)
+            k++;
+        s->every[i].waits_at = k;
+        for (; k < count && found[k].op == s->every[i].op; k++)
+            s->waits[k] = (struct waiting){p->bufs[found[k].buf].name, bytes[found[k].buf]};
+        s->every[i].waits_end = k;
     }
 }
 
@@ -194,6 +233,8 @@ struct hb_op_floor *hb_op_floor_open(struct hb_arena *arena, const struct hb_op_
     *s = (struct hb_op_floor){
         .arena = arena, .ask = *ask, .all = open_side(arena, ask->all, ask->live, ask->live_count)};
     list_every(s);
+    if (ask->waits)
+        take_waits(s);
     return s;
 }
 
@@ -245,16 +286,48 @@ static void join_gradients(struct hb_op_floor *s, uint32_t every, const struct o
     }
 }
 
+/* Whether an op of this name, from the first to the last of them, touches a value of that one. */
+static bool is_operand(const struct side *side, const struct hb_op *op, const struct ops *o,
+                       const char *name)
+{
+    const struct hb_program *p = side->p;
+    for (uint32_t i = o->first; i <= o->last; i++) {
+        const struct hb_op *x = &p->ops[i];
+        bool same = x->phase == op->phase && hb_str_same(x->name, op->name);
+        for (uint32_t r = 0; same && r < x->read_count + x->write_count; r++)
+            if (hb_str_same(p->bufs[side->root[p->refs[x->refs_at + r]]].name, name))
+                return true;
+    }
+    return false;
+}
+
+static void join_waits(struct hb_op_floor *s, const struct every *e, const struct side *side,
+                       const struct ops *o, const struct gradient *others,
+                       const struct hb_names *names)
+{
+    for (uint32_t k = e->waits_at; k < e->waits_end; k++) {
+        struct waiting *w = &s->waits[k];
+        const struct gradient *v = &others[hb_names_place(names, w->name, 0)];
+        bool there = w->bytes > 0 && v->name && v->start < (int64_t)o->first &&
+                     v->end > (int64_t)o->last &&
+                     !is_operand(side, &s->ask.all->ops[e->op], o, w->name);
+        w->bytes = there ? hb_smaller(w->bytes, v->bytes) : 0;
+    }
+}
+
 void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const struct hb_live *live,
                       uint32_t live_count)
 {
     struct side side = open_side(s->arena, p, live, live_count);
-    struct hb_names names, gradient_names;
+    struct hb_names names, gradient_names, value_names;
     if (!s->there)
         take_gradients(s);
     int64_t *least = hb_arena_alloc(s->arena, p->ref_count, sizeof *least);
     const struct ops *list = list_ops(s->arena, &side, &names, least);
-    const struct gradient *others = list_gradients(s->arena, &side, s->ask.split, &gradient_names);
+    const struct gradient *others =
+        list_lives(s->arena, &side, is_gradient, s->ask.split, &gradient_names);
+    const struct gradient *values =
+        s->waits ? list_lives(s->arena, &side, is_value, false, &value_names) : NULL;
     for (uint32_t i = 0; i < s->every_count; i++) {
         struct every *e = &s->every[i];
         const struct hb_op *op = &s->ask.all->ops[e->op];
@@ -268,6 +341,8 @@ void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const s
             s->least[e->operands_at + k] =
                 hb_smaller(s->least[e->operands_at + k], least[o->operands_at + k]);
         join_gradients(s, i, o, others, &gradient_names);
+        if (values)
+            join_waits(s, e, &side, o, values, &value_names);
     }
 }
 
@@ -279,6 +354,8 @@ static int64_t operands_of(const struct hb_op_floor *s, const struct every *e)
     int64_t sum = 0;
     for (uint32_t i = 0; i < op->read_count + op->write_count; i++)
         sum = hb_add_sat(sum, s->least[e->operands_at + i]);
+    for (uint32_t k = e->waits_at; k < e->waits_end; k++)
+        sum = hb_add_sat(sum, s->waits[k].bytes);
     return sum;
 }
 

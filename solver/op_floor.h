@@ -17,7 +17,9 @@
  * one, kept until the update: then they all are while the last run to come back runs its ops. So
  * too where the step is in an order of XLA's schedulers, which a policy decides (seeds 4644, 6593):
  * there a run's update may come before the next run, and without accumulation none is counted.
- */
+ *
+ * And beside it values of the gradients that wait while it runs (op_waits.h), which are there then,
+ * and are no operands of it, in all of the programs. */
 #ifndef HB_SOLVER_OP_FLOOR_H
 #define HB_SOLVER_OP_FLOOR_H
 
@@ -38,6 +40,7 @@ struct hb_op_floor_ask {
     bool lasting;         /* of gradients those alone that outlive their loop count ... */
     bool apart;           /* ... and not even these */
     bool accumulates;     /* over microbatches */
+    bool waits;           /* values that wait count, too: none is made again for want of memory */
 };
 
 struct hb_op_floor;

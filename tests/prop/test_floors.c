@@ -243,6 +243,7 @@ static void try_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind,
     if (!draw_spec(arena, rng, kind, device, &spec) ||
         (tally->piped && spec.mesh[HB_AX_PIPELINE] == 1))
         return;
+    spec.share = chance(rng, 50) ? HB_SHARE_KEPT : HB_SHARE_ASKED; /* a search's, or a step's */
     check_policies(arena, rng, &spec, tally);
     tally->by_kind[kind]++;
     tally->by_device[device]++;

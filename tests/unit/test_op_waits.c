@@ -1,0 +1,127 @@
+/* solver/op_waits: what waits for an op whatever the order, by hand. */
+#include "tests/unit/unit.h"
+
+#include "sim/engine/live.h"
+#include "solver/op_waits.h"
+
+static struct hb_arena *arena;
+static struct hb_program prog;
+static bool optional[16];
+
+static int start(void **state)
+{
+    (void)state;
+    arena = hb_arena_new();
+    hb_program_init(&prog, arena, "test", HB_XLA_GPU);
+    memset(optional, 0, sizeof optional);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    hb_arena_free(arena);
+    return 0;
+}
+
+static uint32_t buf(const char *name)
+{
+    return hb_program_add_buf(&prog, (struct hb_buf){.name = name,
+                                                     .why = "",
+                                                     .bytes = 8,
+                                                     .plain_bytes = 8,
+                                                     .alias_of = HB_NONE,
+                                                     .category = HB_CAT_WORKING});
+}
+
+/* Reads two of them and writes two, where there are any. */
+static void op(enum hb_op_kind kind, uint32_t read, uint32_t other, uint32_t write, uint32_t more)
+{
+    const uint32_t reads[] = {read, other}, writes[] = {write, more};
+    hb_program_add_op(
+        &prog,
+        (struct hb_op){.name = "op", .kind = kind, .phase = HB_PHASE_BACKWARD, .start = HB_NONE});
+    for (int i = 0; i < 2; i++)
+        if (reads[i] != HB_NONE)
+            hb_program_read(&prog, reads[i]);
+    for (int i = 0; i < 2; i++)
+        if (writes[i] != HB_NONE)
+            hb_program_write(&prog, writes[i]);
+}
+
+/* Tokens and a gradient out of one op; the gradient is turned, another follows from it, and the
+ * weight's from that and the tokens:  A: v g | turn: r(g) | t: y(r) | B: (v y). */
+static void make_experts(bool chained)
+{
+    uint32_t v = buf("tokens"), g = buf("gradient"), r = buf("turned"), y = buf("hidden");
+    uint32_t loop = hb_program_open_loop(&prog, "backward", 4);
+    op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, v, g);
+    op(HB_OP_COPY, g, HB_NONE, r, HB_NONE);
+    op(HB_OP_MATMUL, chained ? r : HB_NONE, HB_NONE, y, HB_NONE);
+    op(HB_OP_MATMUL, v, y, HB_NONE, HB_NONE);
+    hb_program_close_loop(&prog, loop);
+    hb_program_check(&prog);
+    optional[1] = true; /* as copies are */
+}
+
+static uint32_t find(struct hb_op_wait **out)
+{
+    struct hb_live *live;
+    uint32_t count = hb_live_find(arena, &prog, &live);
+    return hb_op_waits_find(arena, &prog, live, count, optional, out);
+}
+
+/* So for the op between and for the copy, which turns what the first one made. */
+static void what_comes_before_and_after_waits(void **state)
+{
+    (void)state;
+    struct hb_op_wait *waits;
+    make_experts(true);
+    assert_int_equal(find(&waits), 2);
+    assert_true(waits[0].op == 1 && waits[0].buf == 0);
+    assert_true(waits[1].op == 2 && waits[1].buf == 0);
+}
+
+/* An op that follows from nothing before it may come first. */
+static void order_alone_says_nothing(void **state)
+{
+    (void)state;
+    struct hb_op_wait *waits;
+    make_experts(false);
+    assert_int_equal(find(&waits), 0);
+}
+
+/* What a policy may do without makes nothing wait, nor does what it leads to. */
+static void an_op_of_some_policies_says_nothing(void **state)
+{
+    (void)state;
+    struct hb_op_wait *waits;
+    make_experts(true);
+    for (uint32_t i = 0; i < prog.op_count; i++) {
+        bool own = optional[i];
+        optional[i] = true;
+        assert_int_equal(find(&waits), i == 1 ? 2 : 0);
+        optional[i] = own;
+    }
+}
+
+/* Of the forward pass the policies decide. */
+static void the_forward_pass_is_left_alone(void **state)
+{
+    (void)state;
+    struct hb_op_wait *waits;
+    make_experts(true);
+    for (uint32_t i = 0; i < prog.op_count; i++)
+        prog.ops[i].phase = HB_PHASE_FORWARD;
+    assert_int_equal(find(&waits), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_comes_before_and_after_waits, start, end),
+        cmocka_unit_test_setup_teardown(order_alone_says_nothing, start, end),
+        cmocka_unit_test_setup_teardown(an_op_of_some_policies_says_nothing, start, end),
+        cmocka_unit_test_setup_teardown(the_forward_pass_is_left_alone, start, end)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
