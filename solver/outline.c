@@ -306,7 +306,7 @@ static bool same_kind(const struct find *f, uint32_t x, uint32_t y)
     const struct hb_op *a = &f->p->ops[x], *b = &f->p->ops[y];
     if (in_own_loop(f, x) || in_own_loop(f, y))
         return in_own_loop(f, x) && in_own_loop(f, y);
-    return a->kind == b->kind;
+    return a->kind == b->kind && a->stream == b->stream; /* to the host, or from it */
 }
 
 static bool has_kind(const struct find *f, uint32_t first, uint32_t end, uint32_t like)
@@ -325,8 +325,10 @@ static bool part_turns(struct find *f, struct hb_slot *before, struct hb_slot *a
     while (cut < end && (own > before->first_op ? has_kind(f, before->first_op, own, cut)
                                                 : !same_kind(f, cut, like)))
         cut++;
-    if (has_kind(f, before->first_op, own, like) || !has_kind(f, cut, end, like))
+    bool apart = !has_kind(f, before->first_op, own, like) && has_kind(f, cut, end, like);
+    if (!apart && !f->o->pair.sums_alone)
         return fail(f, "two turns of a group that cannot be told apart");
+    cut = apart ? cut : own;
     before->end_op = after->first_op = cut;
     after->rising = !before->rising;
     return true;

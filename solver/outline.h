@@ -26,6 +26,7 @@ struct hb_outline_pair {
     const int64_t *inner_b; /* by group; all different, none equal to inner_a */
     int64_t outer_a;        /* of the outer loops of nested scans; 0: none */
     int64_t outer_b;
+    bool sums_alone; /* turns are not put together anew: which of two an op is in does not matter */
 };
 
 /* What a dimension, or the trips of a loop, follow. */

@@ -55,7 +55,8 @@ static void choose_trips(struct hb_building *w, uint32_t groups)
                                        .inner_a = LEAST_INNER_A,
                                        .inner_b = inner,
                                        .outer_a = nested ? OUTER_A : 0,
-                                       .outer_b = nested ? OUTER_B : 0};
+                                       .outer_b = nested ? OUTER_B : 0,
+                                       .sums_alone = w->floor};
     if (!nested && w->spec->stack.unroll >= LEAST_INNER_A)
         w->pair.inner_a = w->spec->stack.unroll + 1;
 }
