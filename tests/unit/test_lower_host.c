@@ -93,8 +93,9 @@ static void unrolled_layers_wait_for_states(void **state)
 }
 
 /* 8B,v6e,f16,a2: q on the host and mlp_up kept: f32[8192,128256] and its bf16 gradient through the
- * layers; of two sequences the gradient alone (host/v6e,f16,b2,q+ctx); q alone, or mlp_up, attn_ctx
- * and k kept and none on the host: neither. */
+ * layers; of two sequences the gradient alone (host/v6e,f16,b2,q+ctx), and of one with nothing kept
+ * (12 layers of 5,120, v6e, f16, a2, q, k and v on the host); mlp_up kept and none on the host:
+ * neither. */
 static void fetching_layers_keep_the_logits(void **state)
 {
     (void)state;
@@ -107,6 +108,7 @@ static void fetching_layers_keep_the_logits(void **state)
     assert_false(lives_at(&several, "logits", down));
     assert_true(lives_at(&several, "gradient of the logits", down));
     assert_false(lives_at(&sent, "logits", down));
+    assert_true(lives_at(&sent, "gradient of the logits", down));
     assert_false(lives_at(&kept, "logits", down));
 }
 
