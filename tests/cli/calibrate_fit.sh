@@ -85,7 +85,7 @@ ok 'there is no slack' [ -z "$(value allocator_slack)" ]
     cat "$records"
     record planned 9 0 0 xla_total
     printf '{"id": "odd", "config": {"model": 7}, "measured": {"peak_bytes": 1}}\n'
-    record refused 5 0 0 | sed 's/"xla-gpu"/"torch"/'
+    record refused 5 0 0 | sed 's/"xla-gpu"/"torch"/; s/"swiglu"/"relu2"/'
     record quick 5 0 0 | sed 's/"measured": .*/"measured": {"kind": "speed", "step_seconds": 2}}/'
 } >"$work/mixed.jsonl"
 expect 0 hbmsim calibrate --fit "$work/mixed.jsonl" --date 2026-01-02 -o "$file"

@@ -6,7 +6,7 @@ expect 0 hbmsim compare $q --vary loss.chunks=8 --vary 'remat.policy=names remat
 out_has '(3) is remat.policy=names remat.save=[q, k]'
 out_has '  loss.chunks                                                       1                      8                      1'
 out_has '  remat.save                                                       []                     []                 [q, k]'
-out_has '  peak                                                      55.53 GiB              29.90 GiB'
+out_has '  peak                                                      55.41 GiB              29.61 GiB'
 expect 0 hbmsim compare --json $q examples/verify/model.yaml
 for key in '"configurations": [' '"keys": [' '"tensors": [' '"key": "hardware.device",'; do
     out_has "$key"
@@ -107,7 +107,7 @@ err_has 'batch.per_device: makes 2.4 sequences a step; allowed: a whole number f
 
 # advise begins with what is enough
 expect 0 hbmsim advise $q --set batch.global=64
-out_has '32.76 GiB too much; the cheapest that suffices: '
+out_has '32.64 GiB too much; the cheapest that suffices: '
 expect 0 hbmsim advise --json $q --set batch.global=64
 ok 'and says so in JSON' grep -q '"suffices": "[a-z]' "$work/out"
 expect 0 hbmsim advise --json $q

@@ -103,7 +103,7 @@ data=$to/share/hbmsim
 model=examples/quickstart/model.yaml
 for kind in fits still; do
     expect 0 "$work/$kind" "$model" "$data"
-    out_has 'as it is: fits, 55.53 GiB'
+    out_has 'as it is: fits, 55.41 GiB'
     ok 'and as docs/manual.md has it' grep -qF "# $(cat "$work/out")" docs/manual.md
 done
 sed 's/seq: 8192/seq: 65536/' "$model" >"$work/long.yaml"

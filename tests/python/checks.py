@@ -41,7 +41,7 @@ def test_simulate_has_names_for_what_is_asked():
     assert r.fits and r.verdict == "fits" and r.peak_bytes == r.data["peak_bytes"]
     assert sum(r.categories.values()) == r.peak_bytes and r.tensors[0]["bytes"] > 0
     assert 0 < r.step_seconds < 100 and r.mfu == r.data["mfu"] and "mfu" in dir(r)
-    assert str(r).startswith("FITS: 55.53 GiB of 59.33 GiB")
+    assert str(r).startswith("FITS: 55.41 GiB of 59.33 GiB")
     assert "its keys: " in raised(AttributeError, getattr, r, "nothing")
 
 
