@@ -16,7 +16,7 @@
 enum {
     MOST_ROUNDS = 16,
     MOST_NEIGHBOURS = 64, /* of a block, in one round */
-    MOST_TRIED = 12,      /* runs of the engine in one round */
+    MOST_TRIED = 24,      /* runs of the engine in one round */
     MOST_LISTED = 512,    /* of other runs, by their price ... */
     MOST_MOVED = 48,      /* ... until so many of them were run */
     MOST_FAILED = 6,      /* ... and of one kind did not fit */
