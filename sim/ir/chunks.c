@@ -9,15 +9,10 @@
 #include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
-/* Rings of five ways and more; shorter ones gather and scatter. */
-static bool goes_round(const struct hb_lower *lo)
-{
-    return hb_head_ring(lo) && !hb_head_short_ring(lo);
-}
-
+/* Shorter rings gather and scatter. */
 bool hb_chunks_gather(const struct hb_lower *lo)
 {
-    return hb_head_split(lo) && !goes_round(lo);
+    return hb_head_split(lo) && !hb_head_goes_round(lo);
 }
 
 static bool is_gpu(const struct hb_lower *lo)
@@ -74,7 +69,7 @@ static void add_parts(struct hb_lower *lo, const struct hb_loss_pass *c)
  * 15) and beside experts (of v5p and v6e, three), else behind their gradient (19). */
 static bool is_room_early(const struct hb_lower *lo)
 {
-    return goes_round(lo) &&
+    return hb_head_goes_round(lo) &&
            (lo->chip->ring_room_early || lo->spec->model.blocks[0].moe.experts > 0);
 }
 
@@ -117,7 +112,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient of the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->x);
-    if (goes_round(lo)) {
+    if (hb_head_goes_round(lo)) {
         add_ring(lo, &e, is_room_early(lo) ? room : make_room(lo), sum);
         return;
     }
@@ -172,7 +167,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
         room = make_room(lo);
     if (inside)
         c->w = hb_loss_use_head(lo, true);
-    else if (goes_round(lo))
+    else if (hb_head_goes_round(lo))
         c->w = hb_loss_gather_head(lo, c->w);
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
@@ -258,7 +253,8 @@ static void add_loss(struct hb_lower *lo, struct hb_loss_pass *c)
     if (inside)
         c->w = hb_loss_use_head(lo, true);
     hb_loss_make_logits(lo, c);
-    if (goes_round(lo) && lo->spec->loss.dot == HB_DT_F32) /* narrow ones are cast when summed */
+    if (hb_head_goes_round(lo) &&
+        lo->spec->loss.dot == HB_DT_F32) /* narrow ones are cast when summed */
         add_parts(lo, c);
     hb_emit_simple(lo, HB_OP_REDUCE, "softmax cross-entropy", c->logits, lo->loss);
     hb_program_close_loop(lo->p, loop);
@@ -269,7 +265,7 @@ static uint32_t shared_head(struct hb_lower *lo)
 {
     if (hb_chunks_gather(lo))
         return HB_NONE;
-    return goes_round(lo) ? hb_loss_own_head(lo, true) : hb_loss_use_head(lo, true);
+    return hb_head_goes_round(lo) ? hb_loss_own_head(lo, true) : hb_loss_use_head(lo, true);
 }
 
 void hb_chunks_finish(struct hb_lower *lo, const struct hb_ends *ends)
@@ -300,7 +296,7 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     lo->p->ops[norm].moved_bytes = own_bytes;
     c.w = shared_head(lo);
     bool last = lo->tail.known ? lo->tail.value_late : hb_sequence_loss_last(lo);
-    bool round = goes_round(lo);
+    bool round = hb_head_goes_round(lo);
     ends->loss_x = last ? c.x : HB_NONE;
     ends->loss_w = last && is_gpu(lo) ? c.w : HB_NONE;
     if (!last)

@@ -122,6 +122,11 @@ bool hb_head_short_ring(const struct hb_lower *lo)
     return hb_fsdp_ways(lo, false) < SHORT_RING;
 }
 
+bool hb_head_goes_round(const struct hb_lower *lo)
+{
+    return hb_head_ring(lo) && !hb_head_short_ring(lo);
+}
+
 static int64_t bytes_of(struct hb_shape s)
 {
     return hb_shape_plain_bytes(&s);
@@ -287,7 +292,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
 
 static bool is_long_ring(const struct hb_lower *lo)
 {
-    return hb_head_ring(lo) && !hb_head_short_ring(lo) && !hb_head_own_loss(lo) && is_whole(lo);
+    return hb_head_goes_round(lo) && !hb_head_own_loss(lo) && is_whole(lo);
 }
 
 /* Rings whose layers fetch from the host have an order of their own, that of the scheduler which

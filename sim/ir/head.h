@@ -11,6 +11,8 @@
 bool hb_head_split(const struct hb_lower *lo);
 bool hb_head_ring(const struct hb_lower *lo);
 bool hb_head_short_ring(const struct hb_lower *lo);
+/* In rings of five ways and more, part by part. */
+bool hb_head_goes_round(const struct hb_lower *lo);
 bool hb_head_grad_staged(const struct hb_lower *lo);
 /* MaxText's loss: a backward rule of its own; and, outside of pipelines, its habits of waiting. */
 bool hb_head_own_loss(const struct hb_lower *lo);

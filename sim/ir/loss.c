@@ -244,7 +244,7 @@ static bool has_own_gradient(const struct hb_lower *lo)
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && gathers_labels(lo);
-    bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo);
+    bool ring = hb_head_goes_round(lo);
     return ring || narrow_dot || has_own_gradient(lo);
 }
 
@@ -479,7 +479,7 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);
-    bool ring = hb_head_ring(lo) && !hb_head_short_ring(lo) && !hb_head_own_loss(lo);
+    bool ring = hb_head_goes_round(lo) && !hb_head_own_loss(lo);
     if (!ring || !lo->spec->model.tied_embeddings || lanes == 0 || own % lanes != 0)
         return c->dlogits;
     uint32_t turned = hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
