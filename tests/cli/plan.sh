@@ -151,10 +151,10 @@ expect 2 hbmsim plan $model --seconds 0
 
 # Time that is up, and Ctrl-C: the best so far, and how much better another may be.
 cat >"$work/spacious.yaml" <<'END'
-model: {preset: qwen3-235b-a22b}
-batch: {global: 4096, seq: 4096}
-mesh: {fsdp: 1024}
-hardware: {device: nvidia-h100, count: 1024}
+model: {preset: deepseek-v3}
+batch: {global: 16384, seq: 4096}
+mesh: {fsdp: 8192}
+hardware: {device: nvidia-h100, count: 8192}
 compiler: xla-gpu
 plan:
   search:
