@@ -4,20 +4,15 @@
 #include <string.h>
 
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "models/schema.h"
 
 enum { HOLD_OUT_PARTS = 3 };
 
-static const uint64_t fnv_offset = 14695981039346656037ULL;
-static const uint64_t fnv_prime = 1099511628211ULL;
-
 bool hb_record_held_out(const char *id)
 {
-    uint64_t hash = fnv_offset;
-    for (; *id; id++)
-        hash = (hash ^ (unsigned char)*id) * fnv_prime;
-    return (hash >> 32) % HOLD_OUT_PARTS == 0;
+    return (hb_hash_bytes(HB_HASH_START, id, strlen(id)) >> 32) % HOLD_OUT_PARTS == 0;
 }
 
 static const char *read_text(const struct hb_node *node, const char *key)

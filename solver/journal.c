@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 struct hb_journal {
     struct hb_arena *arena;
@@ -22,13 +23,9 @@ struct hb_journal {
 #define CHECK ",\"check\":\""
 enum { DIGITS = 16, TAIL = sizeof CHECK - 1 + DIGITS + 2 };
 
-/* FNV-1a: no two texts of a length that differ in one byte have the same. */
 static const char *check_of(const char *text, size_t len, char out[TAIL + 1])
 {
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-    snprintf(out, TAIL + 1, CHECK "%016" PRIx64 "\"}", hash);
+    snprintf(out, TAIL + 1, CHECK "%016" PRIx64 "\"}", hb_hash_bytes(HB_HASH_START, text, len));
     return out;
 }
 

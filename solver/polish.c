@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "solver/cells.h"
@@ -260,16 +261,16 @@ static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint3
     return c;
 }
 
-/* Of a configuration of the cell: FNV-1a over its runs and their policies. */
+/* Of a configuration of the cell, by its runs and their policies. */
 static uint64_t key_of(const struct polish *p, const struct hb_run *runs, uint32_t count)
 {
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = HB_HASH_START;
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_remat *r = &p->menus[runs[i].block].policies[runs[i].policy];
         const uint64_t parts[] = {runs[i].block, (uint64_t)runs[i].steps, (uint64_t)r->policy,
                                   r->save, r->offload};
         for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
-            hash = (hash ^ parts[k]) * 1099511628211u;
+            hash = hb_hash(hash, parts[k]);
     }
     return hash ? hash : 1;
 }
@@ -287,7 +288,8 @@ static struct known_run *find_run(const struct polish *p, uint64_t key)
 static struct known_run run_once(struct polish *p, const struct hb_choice *c)
 {
     struct hb_search *s = p->s;
-    struct known_run *known = find_run(p, key_of(p, c->runs, c->run_count)), own = *known;
+    uint64_t key = key_of(p, c->runs, c->run_count);
+    struct known_run *known = find_run(p, key), own = *known;
     if (known->key)
         return own;
     const struct hb_menu *plans = s->plan->menus;
@@ -303,7 +305,7 @@ static struct known_run run_once(struct polish *p, const struct hb_choice *c)
     hb_arena_rewind(s->scratch, mark);
     p->ran++;
     s->plan->counts.polish_runs++;
-    own = (struct known_run){key_of(p, c->runs, c->run_count), ran.step_ns, ran.peak_bytes};
+    own = (struct known_run){key, ran.step_ns, ran.peak_bytes};
     if (p->known_count < KNOWN_ROOM / 2) {
         *known = own;
         p->known_count++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "models/schema.h"
 
@@ -24,9 +25,6 @@ struct hb_pairs_side {
     struct leaf *leaves;
     uint32_t count, cap;
 };
-
-static const uint64_t fnv_offset = 14695981039346656037ULL;
-static const uint64_t fnv_prime = 1099511628211ULL;
 
 /* No part of the program. */
 static const char *const ignored[] = {
@@ -49,9 +47,7 @@ void hb_pairs_init(struct hb_pairs *pairs, struct hb_arena *arena)
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * fnv_prime;
-    return hash * fnv_prime;
+    return hb_hash_bytes(hash, text, strlen(text)) * HB_HASH_PRIME;
 }
 
 /* Paths come in the same order each time: hint is where this one probably stands. */
@@ -84,7 +80,7 @@ static void add_leaf(struct hb_pairs *pairs, struct hb_pairs_side *side, const c
     uint32_t key = find_key(pairs, path, hint);
     for (uint32_t i = 0; i < side->count; i++)
         if (side->leaves[i].key == key) {
-            side->leaves[i].value = side->leaves[i].value * fnv_prime ^ value;
+            side->leaves[i].value = side->leaves[i].value * HB_HASH_PRIME ^ value;
             return;
         }
     side->leaves =
@@ -109,7 +105,7 @@ static bool is_list_of_leaves(const struct hb_node *node)
 static void add_tree(struct hb_pairs *pairs, struct hb_arena *scratch, struct hb_pairs_side *side,
                      const struct hb_node *node, const char *path)
 {
-    uint64_t hash = fnv_offset;
+    uint64_t hash = HB_HASH_START;
     int index = 0;
     if (is_ignored(path))
         return;

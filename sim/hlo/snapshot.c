@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/hash.h"
 #include "base/pickle.h"
 #include "base/size.h"
 #include "base/str.h"
@@ -317,13 +318,10 @@ static const char *name_frames(struct reader *r, uint32_t frames)
     return best == HB_PICKLE_ABSENT ? "(no frames were recorded)" : name_frame(r, best);
 }
 
-/* FNV-1a: of 64 bits, so that two names of a file share one by no chance that matters. */
+/* Of 64 bits, so that two names of a file share one by no chance that matters. */
 static int64_t hash_of(const char *text)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return (int64_t)(hash >> 1);
+    return (int64_t)(hb_hash_bytes(HB_HASH_START, text, strlen(text)) >> 1);
 }
 
 static uint32_t group_of(struct reader *r, uint32_t frames)

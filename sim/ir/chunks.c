@@ -161,7 +161,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
-    bool first = inside && lo->habits->logits_copies == 2;
+    bool first = inside && is_gpu(lo);
     struct halves room = {{HB_NONE, HB_NONE}};
     if (is_room_early(lo))
         room = make_room(lo);
