@@ -20,6 +20,8 @@ for kind in tpu cuda rocm; do
     esac
     echo "| $name | $(cells "tests/golden/lab-$kind.jsonl") | $(cells "tests/calibration/$kind.jsonl") |"
 done
+# JAX compiles and runs on the device; the unseen ones were drawn by a seed and compared once.
+echo "| XLA on a real H100 | $(cells tests/golden/xla-h100.jsonl) | $(cells tests/golden/h100-drawn.jsonl) |"
 echo "| MaxText on TPU | $(cells tests/golden/maxtext.jsonl) | | | | |"
 # Drawn before anybody looked, and measured once.
 guided=$(find tests/golden -name 'torch-*.jsonl' ! -name torch-h100.jsonl | sort)
