@@ -203,5 +203,7 @@ void hb_emit_maxtext_model(struct hb_str *out, const struct hb_spec *spec, const
         emit_sizes(out, spec);
     if (!name && spec->loss.softcap > 0)
         hb_str_addf(out, "final_logits_soft_cap=%.10g\n", spec->loss.softcap);
+    if (spec->model.mtp > 0)
+        hb_str_addf(out, "mtp_num_layers=%" PRId64 "\n", spec->model.mtp);
     emit_hardware(out, spec);
 }

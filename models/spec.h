@@ -205,6 +205,7 @@ struct hb_block {
     int64_t repeat; /* layers; a multiple of unit */
     int64_t unit;   /* layers that one scan step runs */
     bool pipelined;
+    bool joins; /* a depth of multi-token prediction: takes in the next tokens' embedding */
     enum hb_norm norm;
     bool post_norm;
     double dropout;

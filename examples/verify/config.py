@@ -99,7 +99,8 @@ def check_policy(path, policy, block):
 
 
 def check_rest(c, platform):
-    only('model', c.model, mtp=0)
+    if c.model.mtp and c.mesh.pipeline > 1:
+        raise Refused('model.mtp: depths beside a pipeline are not in the reference step; allowed: 0')
     if 0 < c.model.positions < c.batch.seq:
         raise Refused('model.positions: %d learnt positions, and sequences of %d tokens; allowed: '
                       '0, or at least batch.seq' % (c.model.positions, c.batch.seq))

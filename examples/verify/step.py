@@ -30,7 +30,16 @@ class Step:
         if not m.tied_embeddings:
             tree['unembed'] = ((m.d_model, m.vocab), P(at.fsdp, over))
         tree.update(self.stack.weights())
+        for k in range(m.mtp):
+            tree['mtp%d' % (k + 1)] = self.depth_weights()
         return tree
+
+    def depth_weights(self):
+        """Of a depth of multi-token prediction: what joins a hidden state and the next token's
+        embedding, and a layer like the last."""
+        d, one = self.config.model.d_model, self.last
+        return dict(one.weights(), joint=((2 * d, d), P(self.layout.fsdp, None)),
+                    **one.norm_weights('hidden_norm'), **one.norm_weights('embed_norm'))
 
     def state(self):
         """The step's state as shapes with their shardings and places."""
@@ -106,12 +115,30 @@ class Step:
         if c.sharding.ends_over_pipeline and at.stage:
             at.batch = tuple(at.batch or ()) + ('stage',)
             x = at.constrain(x, at.batch, at.seq, None)
+        return self.head_loss(params, x, labels, c.loss.chunks) + \
+            self.further_losses(params, x, tokens, labels)
+
+    def further_losses(self, params, x, tokens, labels):
+        """Multi-token prediction: each depth a layer more, which nothing makes again, and the
+        model's own head on the whole of it."""
+        at, total = self.layout, 0.
+        for k in range(self.config.model.mtp):
+            w = params['mtp%d' % (k + 1)]
+            tokens, labels = (jnp.roll(t, -1, 1).at[:, -1].set(0) for t in (tokens, labels))
+            both = jnp.concatenate([self.last.norm(self.embed(params, tokens), w, 'embed_norm'),
+                                    self.last.norm(x, w, 'hidden_norm')], -1)
+            x = at.constrain(both @ w['joint'].astype(self.dtype), *at.residual())
+            x = self.last(w, x)
+            total += .3 / self.config.model.mtp * self.head_loss(params, x, labels, 1)
+        return total
+
+    def head_loss(self, params, x, labels, n):
+        c, at = self.config, self.layout
         x = self.last.norm(x, params, 'final_norm')
         x = at.constrain(x, at.batch, at.seq, None)
         head = params['embed'].astype(self.dtype).T if c.model.tied_embeddings \
             else params['unembed'].astype(self.dtype)
-        b, s = tokens.shape
-        n = c.loss.chunks
+        b, s = labels.shape
         if n == 1:
             return self.cross_entropy(x, head, labels) / (b * s)
         x = x.reshape(b, n, s // n, -1).transpose(1, 0, 2, 3)

@@ -93,33 +93,6 @@ static void set_quantised(const struct hb_spec *s, struct hb_program *p)
     }
 }
 
-static void repeat_head(const struct hb_spec *s, struct hb_program *p)
-{
-    double passes = 1 + (double)s->model.mtp;
-    for (uint32_t i = 0; i < p->op_count; i++) {
-        struct hb_op *op = &p->ops[i];
-        if (!is_head(s, op))
-            continue;
-        op->flops *= passes;
-        op->moved_bytes *= passes;
-        op->sent_bytes *= passes;
-    }
-}
-
-/* The further layers, beside those of the last block. */
-static struct hb_spec with_depths(struct hb_arena *arena, const struct hb_spec *s)
-{
-    struct hb_spec more = *s;
-    size_t count = (size_t)s->model.block_count;
-    struct hb_block *blocks = hb_arena_alloc(arena, count, sizeof *blocks);
-    for (size_t i = 0; i < count; i++)
-        blocks[i] = s->model.blocks[i];
-    struct hb_block *last = &blocks[count - 1];
-    last->repeat = hb_add_sat(last->repeat, hb_mul_sat(s->model.mtp, last->unit));
-    more.model.blocks = blocks;
-    return more;
-}
-
 bool hb_timed_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                     struct hb_program *out)
 {
@@ -127,11 +100,8 @@ bool hb_timed_lower(struct hb_arena *arena, struct hb_diag *diag, const struct h
         hb_eager_lower(arena, spec, out);
         return true;
     }
-    struct hb_spec plain = spec->model.mtp ? with_depths(arena, spec) : *spec;
-    if (!hb_lower(arena, diag, &plain, out))
+    if (!hb_lower(arena, diag, spec, out))
         return false;
-    if (spec->model.mtp)
-        repeat_head(spec, out);
     if (spec->precision.fp8 != HB_FP8_NONE) {
         set_passes(arena, spec, out);
         set_quantised(spec, out);

@@ -264,7 +264,7 @@ static bool sorts_and_fetches(const struct hb_lower *lo)
 
 static bool is_label_alone(const struct hb_lower *lo)
 {
-    return sorts_and_fetches(lo) && lo->gather_form == HB_GATHER_LATE;
+    return sorts_and_fetches(lo) && hb_gathers_late(lo);
 }
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
@@ -284,7 +284,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
         return false;
     if (sorts_and_fetches(lo))
         return !is_label_alone(lo);
-    if (hb_in_rings(lo) || lo->gather_form == HB_GATHER_LATE)
+    if (hb_in_rings(lo) || hb_gathers_late(lo))
         return r->save != 0;
     return lo->habits->rings && lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
@@ -465,10 +465,20 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     return sum;
 }
 
+/* Of two losses, between rings and of XLA:GPU, both head gradients come behind the layers (8 layers
+ * of 4,096, fsdp 8 of v5p and H100: two bf16[2,4096,128256]); where gathers are padded or late each
+ * as it would alone (fsdp 64 of v5p). */
+static bool waits_for_depths(const struct hb_lower *lo)
+{
+    return lo->spec->model.mtp > 0 && !hb_weight_gathers_apart(lo);
+}
+
 bool hb_head_waits(const struct hb_lower *lo)
 {
     if (!is_whole(lo))
         return false;
+    if (waits_for_depths(lo))
+        return true;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
     if (fetches_in_ring(lo))
@@ -548,8 +558,7 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
 bool hb_head_last(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool late = lo->gather_form == HB_GATHER_LATE ||
-                (hb_in_rings(lo) && hb_head_split(lo) && !hb_head_ring(lo));
+    bool late = hb_gathers_late(lo) || (hb_in_rings(lo) && hb_head_split(lo) && !hb_head_ring(lo));
     bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
     bool muon = s->optimizer.name == HB_OPT_MUON;
     bool not_last = lo->habits->rings && (hb_offloads(lo) || muon); /* see is_label_last */

@@ -128,9 +128,24 @@ static const char *unit_name(struct hb_lower *lo, const char *name, const struct
     return block->unit > 1 ? hb_arena_printf(lo->arena, "%s.%lld", name, (long long)u) : name;
 }
 
+/* What joins a hidden state and the next tokens' embedding, where the layer is a depth of
+ * multi-token prediction: a norm of each, and a product of both side by side. */
+static const char *const joint_names[] = {"hidden_norm", "embed_norm", "w_joint"};
+
+static void joint_leaves(struct hb_lower *lo, struct hb_layer *y)
+{
+    int64_t d = lo->spec->model.d_model;
+    struct hb_split dims[2] = {{hb_mul_sat(2, d), 1}, {d, 1}};
+    norm_leaf(lo, y, joint_names[0], d);
+    norm_leaf(lo, y, joint_names[1], d);
+    hb_layer_matrix(lo, y, joint_names[2], dims, 2, 0);
+}
+
 static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
 {
     int64_t d = lo->spec->model.d_model;
+    if (y->block->joins)
+        joint_leaves(lo, y);
     norm_leaf(lo, y, "norm1", d);
     hb_layer_attention_leaves(lo, y);
     norm_leaf(lo, y, "norm2", d);
@@ -301,9 +316,50 @@ static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch
     return hb_layer_add(lo, y, x, branch, name);
 }
 
+/* What flows back into the rows of the table is left to the embedding. */
+static int next_rows(struct hb_lower *lo, struct hb_layer *y, int like)
+{
+    struct hb_value v = {.name = "embedded next tokens",
+                         .shape = y->values[like].shape,
+                         .tiling = lo->habits->tiling};
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = HB_OP_GATHER,
+                           .name = v.name,
+                           .out_count = 1,
+                           .leaf = HB_NONE,
+                           .no_grad = true};
+    s.moved_bytes = 2 * (double)hb_shape_plain_bytes(&v.shape);
+    s.out[0] = hb_layer_value(lo, y, v);
+    hb_layer_step(lo, y, s);
+    return s.out[0];
+}
+
+static int join_next(struct hb_lower *lo, struct hb_layer *y, int in)
+{
+    int hidden = hb_layer_norm(lo, y, in, joint_names[0]);
+    int rows = hb_layer_norm(lo, y, next_rows(lo, y, in), joint_names[1]);
+    struct hb_value both = {.name = "hidden state and next tokens",
+                            .shape = y->values[in].shape,
+                            .tiling = lo->habits->tiling};
+    struct hb_value joined = {.name = "joined", .shape = both.shape, .tiling = both.tiling};
+    both.shape.dim[2] = hb_mul_sat(2, both.shape.dim[2]);
+    struct hb_step_op s = {.kind = HB_STEP_MIX,
+                           .op = HB_OP_COPY,
+                           .name = both.name,
+                           .in = {rows, hidden},
+                           .in_count = 2,
+                           .out_count = 1,
+                           .leaf = HB_NONE};
+    s.out[0] = hb_layer_value(lo, y, both);
+    hb_layer_step(lo, y, s);
+    return hb_layer_product(lo, y, s.out[0], hb_layer_find_leaf(lo, y, joint_names[2]), joined);
+}
+
 /* One layer of the unit, from the residual to the residual. */
 static int build_unit(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
 {
+    if (y->block->joins && y->at == 0)
+        in = join_next(lo, y, in);
     int n1 = hb_layer_norm(lo, y, in, "norm1");
     n1 = gather_sequence(lo, y, n1, batch, "norm1, gathered");
     int a = hb_layer_attention(lo, y, n1, batch);

@@ -78,7 +78,8 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
     struct hb_leaf *l = &lo->leaves[lo->head];
     if (l->gathered != HB_NONE) {
         uint32_t early = l->gathered;
-        l->gathered = HB_NONE;
+        if (lo->spec->model.mtp == 0)
+            l->gathered = HB_NONE;
         return early;
     }
     uint32_t own = hb_loss_own_head(lo, in_loop);
@@ -235,8 +236,7 @@ void hb_loss_prepare(struct hb_lower *lo)
  * gathers are late or beside the products (v6e-64, v5e-256: one). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
-    return hb_head_own_loss(lo) && lo->gather_form != HB_GATHER_LATE &&
-           lo->gather_form != HB_GATHER_BESIDE;
+    return hb_head_own_loss(lo) && !hb_gathers_late(lo) && lo->gather_form != HB_GATHER_BESIDE;
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
@@ -333,13 +333,15 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
      * beside it). */
-    bool over = lo->gather_form == HB_GATHER_LATE && hb_ways(lo, HB_AX_DATA) > 1;
+    bool over = hb_gathers_late(lo) && hb_ways(lo, HB_AX_DATA) > 1;
     uint32_t sum = same || narrow || over
                        ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
                        : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
                                  gpu ? hb_leaf_layer_shape(l, dtype, false)
                                      : hb_leaf_layer_shape(l, lo->compute, !scattered));
     hb_emit_grad_sum(lo, "sum gradient of the head", full, sum);
+    if (lo->spec->model.mtp > 0)
+        hb_emit_mark(lo, "add gradients of the head", l->grad, HB_NONE);
     l->grad = sum;
     /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
      * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
@@ -368,8 +370,7 @@ static void add_step(struct hb_lower *lo, struct hb_emit *e)
                                  HB_CAT_GRADIENTS, part));
 }
 
-/* The head's gradient: at once, or its operands wait until the layers are done. */
-static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
+static void one_head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_emit e = hb_loss_head_product(lo, seq, "gradient of the head");
@@ -395,6 +396,16 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
     hb_emit_write(&e, whole_grad(lo, dlogits));
     hb_emit(lo, &e);
     sum_whole(lo, e.write[0]);
+}
+
+/* The head's gradient: at once, or its operands wait until the layers are done; those of depths
+ * that waited for it come with it. */
+static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
+{
+    for (int64_t i = 0; i < lo->further_count; i++)
+        one_head_grad(lo, lo->local.seq, lo->further[i].x, lo->further[i].dlogits);
+    lo->further_count = 0;
+    one_head_grad(lo, seq, x, dlogits);
 }
 
 uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
@@ -640,6 +651,26 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (!first)
         finish_loss(lo, ends, &c);
     return hb_loss_norm_back(lo, g, wide == HB_NONE ? x : wide, 0);
+}
+
+uint32_t hb_loss_further(struct hb_lower *lo, uint32_t x, bool waits)
+{
+    struct hb_loss_pass c = {.seq = lo->local.seq};
+    struct hb_shape s = hb_shape_make(
+        lo->compute, (const int64_t[]){lo->local.batch, c.seq, lo->spec->model.d_model, -1});
+    lo->phase = HB_PHASE_LOSS;
+    c.x = hb_temp(lo, "last norm's result of a depth", HB_CAT_WORKING, s);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm of a depth", x, c.x);
+    c.w = hb_loss_use_head(lo, false);
+    lo->leaves[lo->head].gathered = c.w;
+    hb_loss_make_logits(lo, &c);
+    hb_loss_make_dlogits(lo, &c);
+    c.turned = turn_for_ring(lo, &c);
+    if (waits || hb_head_waits(lo))
+        lo->further[lo->further_count++] = (struct hb_further){c.x, waiting_logits(lo, &c)};
+    else
+        one_head_grad(lo, c.seq, c.x, c.turned);
+    return hb_loss_norm_back(lo, hb_loss_grad_through(lo, &c), x, 0);
 }
 
 uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)

@@ -9,6 +9,9 @@
 void hb_loss_prepare(struct hb_lower *lo);
 /* The loss of the last residual x, and back: the gradient of x. */
 uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
+/* That of a depth of multi-token prediction, before the model's own, for which the head stays
+ * gathered; the head's gradient is collected, or `waits` for the model's own. */
+uint32_t hb_loss_further(struct hb_lower *lo, uint32_t x, bool waits);
 /* The head's gradient where it waited for the layers' backward pass. */
 void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends);
 /* Where it comes last of all. */

@@ -8,6 +8,7 @@
 #include "sim/ir/again.h"
 #include "sim/ir/chunks.h"
 #include "sim/ir/copies.h"
+#include "sim/ir/depths.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
 #include "sim/ir/lowering.h"
@@ -135,7 +136,8 @@ static void fuse_updates(struct hb_lower *lo)
     bool waits = whole || lo->local.batch_ways > 1;
     for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
-    lo->leaves[lo->head].grad_fused = !waits && !s->model.tied_embeddings && !hb_habits_ordered(s);
+    lo->leaves[lo->head].grad_fused =
+        !waits && !s->model.tied_embeddings && s->model.mtp == 0 && !hb_habits_ordered(s);
 }
 
 static void add_accumulators(struct hb_lower *lo)
@@ -153,6 +155,7 @@ static void add_accumulators(struct hb_lower *lo)
 struct parts {
     struct hb_stack_plan stack;
     struct hb_pipeline pipeline;
+    struct hb_depths depths;
     struct hb_ends ends;
     bool piped;
 };
@@ -201,7 +204,8 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     hb_weight_nan_zeros(lo);
     early_zeros(lo, &ends, HB_ZEROS_BEFORE_LOSS);
     hb_optim_fetch_before_loss(lo);
-    uint32_t g = hb_loss_pass(lo, &ends, x);
+    hb_depths_forward(lo, &parts->depths, x);
+    uint32_t g = hb_depths_backward(lo, &parts->depths, hb_loss_pass(lo, &ends, x));
     if (lo->tail.table > HB_ZEROS_BEFORE_LOSS)
         hb_ends_start_table(lo, &ends);
     lo->phase = HB_PHASE_BACKWARD;
@@ -211,6 +215,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
     g = hb_stack_backward(lo, &parts->stack, g);
+    hb_depths_finish(&parts->depths);
     hb_ends_finish(lo, &ends, g);
     parts->ends = ends;
 }
@@ -221,6 +226,7 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
     hb_stack_leaves(lo, &parts->stack);
     if (parts->piped)
         hb_pipeline_leaves(lo, &parts->pipeline);
+    hb_depths_leaves(lo, &parts->depths);
     lo->stacked_grad_bytes = hb_order_grad_bytes(lo);
 }
 
@@ -255,6 +261,7 @@ static void build_step(struct hb_lower *lo)
     hb_stack_build(lo, &parts.stack);
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
+    hb_depths_build(lo, &parts.depths);
     int64_t accumulate_trips = lo->spec->batch.accumulate;
     bool moves =
         accumulate_trips > 1 && (hb_habits_ordered(lo->spec) || lo->spec->step.cast_upfront);

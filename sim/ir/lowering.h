@@ -111,6 +111,11 @@ struct hb_tail {
     int table;         /* enum hb_zeros_at of the table's, < 0: where it is scattered into */
 };
 
+/* Operands of a head gradient that is due. */
+struct hb_further {
+    uint32_t x, dlogits;
+};
+
 struct hb_copies;
 
 /* What is added up so far, of so many. */
@@ -134,7 +139,9 @@ struct hb_lower {
     uint32_t leaf_count, leaf_cap;
     uint32_t embed, norm, head, positions; /* indices of leaves; HB_NONE */
     uint32_t labels;
-    uint32_t loss; /* the output */
+    uint32_t loss;              /* the output */
+    struct hb_further *further; /* head gradients of depths that wait, by depth */
+    int64_t further_count;
     uint32_t tokens;
     enum hb_weight_mode fsdp_mode;
     enum hb_gather_form gather_form;
@@ -160,6 +167,12 @@ struct hb_lower {
 static inline bool hb_in_rings(const struct hb_lower *lo)
 {
     return lo->fsdp_mode == HB_WEIGHT_RING;
+}
+
+/* They are gathered one after another, late: see enum hb_gather_form. */
+static inline bool hb_gathers_late(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_LATE;
 }
 
 /* --- emit.c: verbs --- */

@@ -31,7 +31,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
     plan->late = plan->count;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
-        g->body.defer = (!g->looped && defers(lo)) || hb_order_depth(lo);
+        g->body.defer = (!g->looped && defers(lo)) || hb_order_depth(lo) || plan->held;
         g->body.sums_wait = !g->looped && lo->habits->gathers_timed;
         g->body.spread_wait = g->body.sums_wait;
     }
@@ -59,6 +59,8 @@ static void run_late(struct hb_stack_plan *plan, uint32_t to)
 
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
 {
+    if (plan->held)
+        return;
     if (hb_order_depth(lo))
         run_late(plan, i);
     if (!plan->groups[i].body.defer)

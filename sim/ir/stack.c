@@ -44,6 +44,14 @@ static void unrolled_leaves(struct hb_lower *lo, struct hb_stack_plan *plan,
     }
 }
 
+void hb_stack_one_layer(struct hb_lower *lo, struct hb_stack_plan *plan,
+                        const struct hb_block *block)
+{
+    static const int64_t no_stack[2];
+    *plan = (struct hb_stack_plan){0};
+    hb_layer_leaves(lo, block, block->name, no_stack, &add_group(lo, plan)->layer);
+}
+
 static void looped_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const struct hb_block *b)
 {
     struct hb_group *g = add_group(lo, plan);
@@ -508,6 +516,7 @@ uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint
     }
     if (plan->block_fill != HB_NONE)
         hb_emit_mark(lo, "end of the loops over query blocks", plan->block_fill, HB_NONE);
-    hb_side_finish(plan);
+    if (!plan->held)
+        hb_side_finish(plan);
     return grad;
 }

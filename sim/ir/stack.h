@@ -28,6 +28,7 @@ struct hb_group {
 struct hb_stack_plan {
     struct hb_group *groups;
     uint32_t count, cap;
+    bool held;     /* all of them wait for hb_side_finish */
     uint32_t late; /* groups below this one still have gradients that wait: side.h */
     uint32_t
         block_fill; /* fill value of the query blocks' mask, for layers side by side; HB_NONE */
@@ -35,6 +36,9 @@ struct hb_stack_plan {
 
 /* Adds the leaves of all blocks. */
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan);
+/* Those of one layer by itself. */
+void hb_stack_one_layer(struct hb_lower *lo, struct hb_stack_plan *plan,
+                        const struct hb_block *block);
 /* Fills in what each layer computes and keeps; after the leaves are arguments. */
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan);
 /* Inputs of all layers, whatever else a policy keeps; a sample's are those of the configuration. */

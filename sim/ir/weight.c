@@ -537,7 +537,7 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
 
 bool hb_weight_gathers_apart(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_PADDED || lo->gather_form == HB_GATHER_LATE;
+    return lo->gather_form == HB_GATHER_PADDED || hb_gathers_late(lo);
 }
 
 void hb_weight_accumulate(struct hb_lower *lo, bool made)

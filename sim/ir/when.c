@@ -120,7 +120,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
     if (waits_for_fusion(b, s))
         return HB_WHEN_LATE;
-    bool padded = lo->gather_form == HB_GATHER_PADDED, late = lo->gather_form == HB_GATHER_LATE;
+    bool padded = lo->gather_form == HB_GATHER_PADDED, late = hb_gathers_late(lo);
     bool two = l->rank == 2 && hb_weight_grad_partial(lo, l);
     bool first = padded || (lo->maxtext && late), mlp = padded && l->held;
     if (first && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused && l->held &&

@@ -448,6 +448,8 @@ static inline void draw_sets(struct config *c)
         put_pipeline(c, repeats);
     if (chance(c, 15))
         put_load(c);
+    if (stages == 1 && chance(c, 10))
+        put(c, "model.mtp", PICK(c, 1, 2));
 }
 
 /* What the sets say, read as any file is; false where it is not valid. why: of the first error. */

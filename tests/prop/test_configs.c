@@ -108,10 +108,10 @@ static uint32_t seen_count;
 /* Sections of other steps than these, and keys that are refused or belong to files. */
 static bool is_out_of_scope(enum hb_section_id id, const struct hb_key *key)
 {
-    static const char *const names[] = {"include",       "preset",     "import",    "per_device",
-                                        "tokens",        "hbmsim",     "mtp",       "fp8",
-                                        "fp8_gather",    "fp8_params", "per_block", "held",
-                                        "reshard_ranks", "reference",  "entropy",   "value"};
+    static const char *const names[] = {"include",    "preset",    "import", "per_device",
+                                        "tokens",     "hbmsim",    "fp8",    "fp8_gather",
+                                        "fp8_params", "per_block", "held",   "reshard_ranks",
+                                        "reference",  "entropy",   "value"};
     if (id == HB_SEC_RUNTIME || id >= HB_SEC_PLAN || key->kind == HB_KEY_SECTION ||
         (id == HB_SEC_LOSS && (hb_str_same(key->name, "kernel") || hb_str_same(key->name, "kind"))))
         return true;

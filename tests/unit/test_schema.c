@@ -545,7 +545,12 @@ static void refuses_what_is_not_simulated(void **state)
             assert_string_equal(u.diag.entries[0].text, cases[i].message);
     }
     struct hb_spec s = spec_of("model: {preset: deepseek-v3, mtp: 1}\n");
+    hb_diag_init(&u.diag, u.env.arena);
+    assert_true(hb_spec_supported(&u.diag, NULL, &s));
+    s.mesh[HB_AX_PIPELINE] = 2;
     assert_false(hb_spec_supported(&u.diag, NULL, &s));
+    assert_string_equal(u.diag.entries[0].text, "model.mtp: not simulated beside a pipeline yet; "
+                                                "use mtp: 0, or mesh.pipeline: 1");
 }
 
 /* ---- robustness */
