@@ -1,6 +1,7 @@
 /* The integer programs against another solver, CBC: each is written in CPLEX LP form, solved by
  * both, and the optima agree to 1e-6. And against the walk over all configurations: the optimum is
- * below the best of them, and infeasible ones have none. */
+ * below the best of them, and infeasible ones have none. Where all tables are lines it is the best
+ * itself. */
 #include "tests/prop/zoo_specs.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include "solver/brute.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
+#include "tests/unit/made_segment.h"
 
 enum { PROGRAMS = 40, POLICIES = 6 };
 
@@ -243,6 +245,82 @@ static void test_survives_extremes(void **state)
     hb_arena_free(s.arena);
 }
 
+/* --- where all tables are lines --- */
+
+struct least {
+    const struct made *m;
+    const struct hb_ilp_ask *ask;
+    int64_t value; /* INT64_MAX: none fits */
+};
+
+static void take_least(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct least *x = context;
+    const struct hb_brute_limits *l = &x->ask->limits;
+    int64_t bytes = made_bytes(x->m, parts, count, HB_BYTES_DEVICE);
+    for (uint32_t i = 0; i < count; i++)
+        if (x->ask->leave_out && x->ask->leave_out[parts[i].item])
+            return;
+    if ((l->goal == HB_GOAL_TIME && bytes > l->budget_bytes) ||
+        made_bytes(x->m, parts, count, HB_BYTES_HOST) > l->host_bytes)
+        return;
+    int64_t value = l->goal == HB_GOAL_TIME ? made_ns(x->m, parts, count) : bytes;
+    x->value = value < x->value ? value : x->value;
+}
+
+/* Fours of MiB and one: a limit is taken up by one MiB. */
+static int64_t made_limit(struct hb_rng *rng)
+{
+    return (4 * hb_rng_range(rng, 0, 150) + 1) << 20;
+}
+
+static void check_made(const struct made *m, struct hb_rng *rng, int *out_counts, int *out_proven)
+{
+    bool left_out[MADE_BLOCKS * MADE_ITEMS];
+    struct hb_ilp_ask ask = {.segment = &m->s, .spec = &m->spec};
+    struct hb_ilp_answer answer;
+    struct least best = {m, &ask, INT64_MAX};
+    struct made_walk walk = {.m = m, .visit = take_least, .context = &best};
+    for (uint32_t i = 0; i < m->s.item_count; i++)
+        left_out[i] = chance(rng, 20);
+    ask.leave_out = chance(rng, 30) ? left_out : NULL;
+    ask.limits =
+        (struct hb_brute_limits){.goal = chance(rng, 30) ? HB_GOAL_MEMORY : HB_GOAL_TIME,
+                                 .time = HB_TIME_SUMS,
+                                 .budget_bytes = chance(rng, 80) ? made_limit(rng) : INT64_MAX,
+                                 .host_bytes = chance(rng, 50) ? made_limit(rng) : INT64_MAX};
+    made_each(&walk);
+    hb_ilp_solve(m->arena, &ask, &answer);
+    assert_int_equal(answer.status, best.value == INT64_MAX ? HB_ILP_INFEASIBLE : HB_ILP_OPTIMAL);
+    out_counts[answer.status]++;
+    *out_proven += answer.proven;
+    if (answer.status != HB_ILP_OPTIMAL)
+        return;
+    double unit = ask.limits.goal == HB_GOAL_MEMORY ? 1048576.0 : 1e6;
+    double value = (double)best.value / unit;
+    assert_true(fabs(answer.objective - value) <= 1e-6 * value);
+    assert_true(answer.bound <= best.value &&
+                (double)answer.bound >= (double)best.value * (1 - 3e-6) - 1);
+}
+
+static void test_is_the_best_of_lines(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 400 };
+    struct hb_rng rng = hb_rng_seed(79);
+    int counts[3] = {0}, proven = 0;
+    for (int n = 0; n < SEGMENTS; n++) {
+        struct made m = {.arena = hb_arena_new(), .straight = true};
+        made_draw(&m, &rng);
+        check_made(&m, &rng, counts, &proven);
+        hb_arena_free(m.arena);
+    }
+    print_message("# %d best, %d without a solution, %d proven\n", counts[HB_ILP_OPTIMAL],
+                  counts[HB_ILP_INFEASIBLE], proven);
+    assert_true(proven > SEGMENTS * 9 / 10);
+    assert_true(counts[HB_ILP_OPTIMAL] > SEGMENTS / 3 && counts[HB_ILP_INFEASIBLE] > SEGMENTS / 8);
+}
+
 static double part(struct hb_rng *rng)
 {
     return (double)hb_rng_range(rng, 0, 1000000) / 1e6;
@@ -309,9 +387,11 @@ static void test_linear_bounds_hold(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agrees), cmocka_unit_test(test_keeps_what_just_fits),
-        cmocka_unit_test(test_proves_no_more), cmocka_unit_test(test_survives_extremes),
-        cmocka_unit_test(test_linear_bounds_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees),
+                                       cmocka_unit_test(test_keeps_what_just_fits),
+                                       cmocka_unit_test(test_proves_no_more),
+                                       cmocka_unit_test(test_survives_extremes),
+                                       cmocka_unit_test(test_is_the_best_of_lines),
+                                       cmocka_unit_test(test_linear_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
