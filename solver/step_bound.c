@@ -231,8 +231,7 @@ static bool crosses_on_compute(const struct bound *b, const struct hb_critical *
         (after < end && !on_compute(b, after)))
         return false;
     for (uint32_t i = from; i < to; i++)
-        if (c->passes[0][i - c->first_op] ? !on_compute(b, i) && costs_something(b, i)
-                                          : on_compute(b, i) && costs_something(b, i))
+        if (costs_something(b, i) && (c->passes[0][i - c->first_op] > 0) != on_compute(b, i))
             return false;
     return true;
 }
@@ -252,11 +251,6 @@ static void check_turns(struct bound *b, const struct hb_critical *c)
 /* Ops [first, end) in no loop of an owner. Groups' own ops are added when all pieces are known. */
 static void add_piece(struct bound *b, uint32_t first, uint32_t end)
 {
-    bool ends = false;
-    for (uint32_t i = first; i < end; i++)
-        ends = ends || (b->o->op_owner[i] == HB_ENDS && costs_something(b, i));
-    if (!ends)
-        return;
     struct hb_arena_mark mark = hb_arena_mark(b->arena);
     struct hb_critical c;
     struct hb_critical_ask ask = {&b->streams, b->arena, first, end, 1};
