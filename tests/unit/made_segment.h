@@ -174,6 +174,23 @@ struct made_walk {
 };
 
 static inline void made_each_from(struct made_walk *w, int block, uint32_t count, bool split,
+                                  bool any_odd);
+
+static inline void made_each_cut(struct made_walk *w, int block, uint32_t count, uint32_t one,
+                                 uint32_t other, bool any_odd)
+{
+    const struct hb_segment *s = &w->m->s;
+    int32_t steps = hb_block_steps(&w->m->spec.model.blocks[block]);
+    for (int32_t n = 1; n < steps; n++) {
+        if (s->odd_split[one] || !s->admits[n] || !s->admits[steps - n])
+            continue;
+        w->parts[count] = (struct hb_part){one, n};
+        w->parts[count + 1] = (struct hb_part){other, steps - n};
+        made_each_from(w, block + 1, count + 2, true, any_odd);
+    }
+}
+
+static inline void made_each_from(struct made_walk *w, int block, uint32_t count, bool split,
                                   bool any_odd)
 {
     const struct hb_segment *s = &w->m->s;
@@ -183,22 +200,15 @@ static inline void made_each_from(struct made_walk *w, int block, uint32_t count
         return;
     }
     uint32_t first = s->first_item[block], end = s->first_item[block + 1];
-    int32_t steps = hb_block_steps(&w->m->spec.model.blocks[block]);
     if (first == end)
         made_each_from(w, block + 1, count, split, any_odd);
     for (uint32_t i = first; i < end; i++) {
-        w->parts[count] = (struct hb_part){i, steps};
+        w->parts[count] = (struct hb_part){i, hb_block_steps(&w->m->spec.model.blocks[block])};
         made_each_from(w, block + 1, count + 1, split, any_odd || s->odd_whole[i]);
     }
     for (uint32_t i = first; i < end && !split && !w->odd; i++)
         for (uint32_t k = i + 1; k < end; k++)
-            for (int32_t n = 1; n < steps; n++) {
-                if (s->odd_split[i] || !s->admits[n] || !s->admits[steps - n])
-                    continue;
-                w->parts[count] = (struct hb_part){i, n};
-                w->parts[count + 1] = (struct hb_part){k, steps - n};
-                made_each_from(w, block + 1, count + 2, true, any_odd);
-            }
+            made_each_cut(w, block, count, i, k, any_odd);
 }
 
 static inline void made_each(struct made_walk *w)
