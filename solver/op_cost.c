@@ -6,20 +6,21 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/str.h"
 
-enum { MOST_TABLES = 48, CHAINS = 256 };
+enum { MOST_TABLES = 48, CHAINS = 256, KEY_WORDS = 18 + MOST_TABLES };
 
 /* How an op's cost follows the layers; equal rules share a table. */
 struct rule {
     uint32_t next;     /* of its chain, from 1; 0: the last */
-    struct hb_op op;   /* without what differs between layers and places */
     double moved_part; /* moved bytes / bytes of all operands */
     double flops_a;
     double flops_step; /* per step */
     int64_t still_bytes;
     const int64_t *tables[MOST_TABLES];
     uint32_t table_count;
+    uint64_t key[KEY_WORDS]; /* all that its cost follows from */
     int64_t *ns;
 };
 
@@ -55,6 +56,49 @@ static int64_t total_steps(int64_t outer, int64_t inner)
     return outer ? outer * inner : inner;
 }
 
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* What an op costs in the first program stands for what it follows from beside the op itself: a
+ * copy that has others the other way beside it takes longer than one that is waited for at once. */
+static void make_key(const struct find *f, uint32_t index, struct rule *r)
+{
+    const struct hb_op *op = &f->p.ops[index];
+    const uint64_t words[KEY_WORDS - MOST_TABLES] = {(uint64_t)op->kind,
+                                                     (uint64_t)op->stream,
+                                                     (uint64_t)op->dtype,
+                                                     (uint64_t)op->axis,
+                                                     op->over_data,
+                                                     op->grouped,
+                                                     op->adjoint,
+                                                     (uint64_t)op->group,
+                                                     (uint64_t)op->rows,
+                                                     (uint64_t)op->cols,
+                                                     (uint64_t)op->depth,
+                                                     bits_of(op->batch),
+                                                     bits_of(op->ahead_bytes),
+                                                     bits_of(r->flops_a),
+                                                     bits_of(r->flops_step),
+                                                     bits_of(r->moved_part),
+                                                     (uint64_t)r->still_bytes,
+                                                     (uint64_t)hb_cost_op_ns(&f->cost, index)};
+    memcpy(r->key, words, sizeof words);
+    for (uint32_t i = 0; i < r->table_count; i++)
+        r->key[KEY_WORDS - MOST_TABLES + i] = (uintptr_t)r->tables[i];
+}
+
+static uint32_t chain_of(const struct rule *r)
+{
+    uint64_t hash = HB_HASH_START;
+    for (int i = 0; i < KEY_WORDS; i++)
+        hash = hb_hash(hash, r->key[i]);
+    return (uint32_t)(hash >> 32) % CHAINS;
+}
+
 /* False: the cost is not known. */
 static bool make_rule(struct find *f, uint32_t index, struct rule *r)
 {
@@ -62,7 +106,7 @@ static bool make_rule(struct find *f, uint32_t index, struct rule *r)
     const struct hb_op *a = &o->pair.a->ops[index], *b = &o->pair.b->ops[index];
     uint32_t owner = o->op_owner[index];
     double all_a = operand_bytes(o->pair.a, a), all_b = operand_bytes(o->pair.b, b);
-    *r = (struct rule){.op = *a, .flops_a = a->flops};
+    *r = (struct rule){.flops_a = a->flops};
     if (owner >= HB_ENDS || !same_but_size(a, b) || !(all_a > 0) || !(all_b > 0))
         return false;
     r->moved_part = a->moved_bytes / all_a;
@@ -81,39 +125,13 @@ static bool make_rule(struct find *f, uint32_t index, struct rule *r)
         else
             r->tables[r->table_count++] = hb_sized_bytes(f->sized, buf, 1);
     }
-    r->op.refs_at = r->op.read_count = r->op.write_count = 0;
-    r->op.name = NULL;
-    r->op.flops = r->op.moved_bytes = 0;
-    r->op.loop = a->loop == HB_NONE ? HB_NONE : 0;
+    make_key(f, index, r);
     return true;
-}
-
-static bool same_op(const struct hb_op *a, const struct hb_op *b)
-{
-    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase &&
-           a->loop == b->loop && a->dtype == b->dtype && a->axis == b->axis && same_but_size(a, b);
 }
 
 static bool same_real(double a, double b)
 {
     return !(a < b) && !(a > b);
-}
-
-static bool same_rule(const struct rule *x, const struct rule *y)
-{
-    return x->table_count == y->table_count && x->still_bytes == y->still_bytes &&
-           same_real(x->flops_a, y->flops_a) && same_real(x->flops_step, y->flops_step) &&
-           same_real(x->moved_part, y->moved_part) && same_op(&x->op, &y->op) &&
-           memcmp(x->tables, y->tables, x->table_count * sizeof x->tables[0]) == 0;
-}
-
-static uint32_t chain_of(const struct rule *r)
-{
-    uint64_t hash = (uint64_t)r->op.kind * 31 + (uint64_t)r->still_bytes;
-    hash = hash * 31 + (uint64_t)(r->op.rows + r->op.cols + r->op.depth);
-    for (uint32_t i = 0; i < r->table_count; i++)
-        hash = hash * 0x9e3779b97f4a7c15u + (uint64_t)(uintptr_t)r->tables[i];
-    return (uint32_t)(hash * 0x9e3779b97f4a7c15u >> 32) % CHAINS;
 }
 
 /* FLOPs that follow the layers come out of a division: a nanosecond less than they give. */
@@ -159,7 +177,7 @@ static const int64_t *find_table(struct find *f, uint32_t index)
         return NULL;
     uint32_t *chain = &f->chains[chain_of(&rule)];
     for (uint32_t i = *chain; i; i = f->rules[i - 1].next)
-        if (same_rule(&f->rules[i - 1], &rule))
+        if (memcmp(f->rules[i - 1].key, rule.key, sizeof rule.key) == 0)
             return f->rules[i - 1].ns;
     fill_rule(f, index, &rule);
     rule.next = *chain;
