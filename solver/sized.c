@@ -4,14 +4,18 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/str.h"
+
+enum { KEY_WORDS = 4 + 2 * HB_SHAPE_RANK };
 
 struct hb_sized_entry {
     struct hb_shape shape; /* 0 where a dimension follows the layers */
     enum hb_tiling tiling;
     enum hb_follow follow[HB_SHAPE_RANK];
     int64_t align;
+    int64_t key[KEY_WORDS]; /* all of these */
     int64_t *bytes;
     uint32_t next; /* of its chain, from 1; 0: the last */
 };
@@ -77,6 +81,18 @@ bool hb_sized_moves(const struct hb_sized *z, uint32_t buf)
     return false;
 }
 
+static void make_key(const struct hb_sized_entry *e, int64_t *key)
+{
+    key[0] = e->shape.rank;
+    key[1] = (int64_t)e->shape.dtype;
+    key[2] = (int64_t)e->tiling;
+    key[3] = e->align;
+    for (int i = 0; i < HB_SHAPE_RANK; i++) {
+        key[4 + 2 * i] = e->shape.dim[i];
+        key[5 + 2 * i] = (int64_t)e->follow[i];
+    }
+}
+
 static struct hb_sized_entry entry_of(const struct hb_sized *z, uint32_t buf, int64_t align)
 {
     const struct hb_buf *b = &z->outline->pair.a->bufs[buf];
@@ -86,22 +102,15 @@ static struct hb_sized_entry entry_of(const struct hb_sized *z, uint32_t buf, in
         e.follow[i] = z->outline->dim_follow[buf][i];
         e.shape.dim[i] = e.follow[i] == HB_FOLLOW_NOTHING ? b->dim[i] : 0;
     }
+    make_key(&e, e.key);
     return e;
-}
-
-static bool same_entry(const struct hb_sized_entry *x, const struct hb_sized_entry *y)
-{
-    return memcmp(x->shape.dim, y->shape.dim, sizeof x->shape.dim) == 0 &&
-           x->shape.rank == y->shape.rank && x->shape.dtype == y->shape.dtype &&
-           x->tiling == y->tiling && x->align == y->align &&
-           memcmp(x->follow, y->follow, sizeof x->follow) == 0;
 }
 
 static uint32_t chain_of(const struct hb_sized_entry *e)
 {
-    uint64_t hash = (uint64_t)e->align * 31 + (uint64_t)e->shape.dtype;
-    for (int i = 0; i < e->shape.rank; i++)
-        hash = hash * 0x9e3779b97f4a7c15u + (uint64_t)e->shape.dim[i] + (uint64_t)e->follow[i];
+    uint64_t hash = HB_HASH_START;
+    for (int i = 0; i < KEY_WORDS; i++)
+        hash = hb_hash(hash, (uint64_t)e->key[i]);
     return (uint32_t)(hash >> 32) % HB_SIZED_CHAINS;
 }
 
@@ -129,7 +138,7 @@ const int64_t *hb_sized_bytes(struct hb_sized *z, uint32_t buf, int64_t align)
     struct hb_sized_entry e = entry_of(z, buf, align);
     uint32_t *chain = &z->chains[chain_of(&e)];
     for (*at = *chain; *at; *at = z->entries[*at - 1].next)
-        if (same_entry(&z->entries[*at - 1], &e))
+        if (memcmp(z->entries[*at - 1].key, e.key, sizeof e.key) == 0)
             return z->entries[*at - 1].bytes;
     fill_entry(z, &e);
     e.next = *chain;
