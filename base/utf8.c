@@ -98,40 +98,41 @@ int hb_utf8_put(uint32_t code, char *text)
     return n;
 }
 
-/* Length of a code of colour that hbmsim writes itself, as ESC [ 1 ; 32 m; else 0. */
-static size_t colour_code(const char *text, size_t len)
+/* Whether a code of colour begins that hbmsim writes itself, as ESC [ 1 ; 32 m. */
+static bool begins_colour(const char *text, size_t len)
 {
     enum { LONGEST = 8 };
     int value = 0;
     if (len < 3 || text[0] != '\033' || text[1] != '[')
-        return 0;
+        return false;
     for (size_t i = 2; i < len && i < LONGEST; i++) {
         if (text[i] >= '0' && text[i] <= '9') {
             value = 10 * value + (text[i] - '0');
             continue;
         }
         if (value > 2 && (value < 30 || value > 37))
-            return 0;
+            return false;
         if (text[i] == 'm')
-            return i + 1;
+            return true;
         if (text[i] != ';')
-            return 0;
+            return false;
         value = 0;
     }
-    return 0;
+    return false;
 }
 
+/* Of a code of colour all but its first byte could stand anywhere. */
 void hb_utf8_show(FILE *to, const char *text, size_t len, bool colours)
 {
     for (size_t at = 0; at < len;) {
         uint32_t code = 0;
         size_t n = decode_char((const unsigned char *)text + at, len - at, &code);
-        size_t colour = colours ? colour_code(text + at, len - at) : 0;
         bool shown = n && printable(code) && code != '\r' && code != 0x85;
-        size_t count = colour ? colour : n ? n : 1;
-        if (shown || colour)
+        size_t count = n ? n : 1;
+        shown = shown || (colours && begins_colour(text + at, len - at));
+        if (shown)
             fwrite(text + at, 1, count, to);
-        for (size_t i = 0; i < count && !shown && !colour; i++)
+        for (size_t i = 0; i < count && !shown; i++)
             fprintf(to, "\\x%02x", (unsigned char)text[at + i]);
         at += count;
     }
