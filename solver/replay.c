@@ -49,7 +49,7 @@ struct hb_replay {
 static int64_t ready_ns(const struct hb_replay *r, const struct hb_op *op)
 {
     int64_t ready = HB_REPLAY_NEVER;
-    if (op->kind == HB_OP_DONE && op->start != HB_NONE && r->ran_in[op->start] == r->run)
+    if (op->start != HB_NONE && r->ran_in[op->start] == r->run)
         ready = r->end_ns[op->start];
     for (uint32_t i = 0; i < op->read_count; i++) {
         uint32_t root = r->t->outline->root_of[r->t->p->refs[op->refs_at + i]];
@@ -523,7 +523,7 @@ struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment
     r->writer = hb_arena_alloc(arena, p->buf_count, sizeof *r->writer);
     r->run_of = hb_arena_alloc(arena, p->buf_count, sizeof *r->run_of);
     for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
+        if (p->ops[i].start != HB_NONE)
             r->scheduled[p->ops[i].start] = true;
     link_loops(r);
     return r;

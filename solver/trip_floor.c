@@ -24,7 +24,7 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const s
     t->is_scheduled = hb_arena_alloc(arena, p->op_count, sizeof *t->is_scheduled);
     t->stops_for = hb_arena_alloc(arena, p->op_count, sizeof *t->stops_for);
     for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
+        if (p->ops[i].start != HB_NONE)
             t->is_scheduled[p->ops[i].start] = true;
 }
 

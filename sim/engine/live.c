@@ -285,7 +285,7 @@ static void visit_op(struct carry *c, uint32_t i)
     for (uint32_t r = op->read_count; r < count; r++)
         visit_write(c, c->p->refs[op->refs_at + r], (int32_t)i, op->loop);
     touch_refs(c, op, op->read_count, count, (int32_t)i);
-    if (op->kind == HB_OP_DONE && op->start != HB_NONE) {
+    if (op->start != HB_NONE) {
         const struct hb_op *begun = &c->p->ops[op->start];
         touch_refs(c, begun, 0, begun->read_count + begun->write_count, (int32_t)i);
     }

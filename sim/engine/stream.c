@@ -22,7 +22,7 @@ void hb_streams_init(struct hb_streams *s, struct hb_arena *arena, const struct 
     for (int i = 0; i < HB_STREAM_COUNT; i++)
         s->last[i] = HB_NONE;
     for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == HB_OP_DONE && p->ops[i].start != HB_NONE)
+        if (p->ops[i].start != HB_NONE)
             s->scheduled[p->ops[i].start] = true;
 }
 

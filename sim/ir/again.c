@@ -267,7 +267,7 @@ typedef void visit_fn(struct walk *w, uint32_t item, uint32_t root, bool write);
 static void visit_item(struct walk *w, uint32_t item, visit_fn *visit)
 {
     const struct item *x = &w->a->items[item], *begun = x;
-    if (x->op.kind == HB_OP_DONE && x->op.start != HB_NONE)
+    if (x->op.start != HB_NONE)
         begun = &w->a->items[x->op.start];
     for (uint32_t r = 0; r < ref_count(x); r++)
         visit(w, item, w->a->root[x->refs[r]], r >= x->op.read_count);

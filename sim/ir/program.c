@@ -164,8 +164,8 @@ static void check_op(const struct hb_program *p, uint32_t i, const uint32_t *roo
 {
     const struct hb_op *op = &p->ops[i];
     const uint32_t *ref = p->refs + op->refs_at;
-    if (op->kind == HB_OP_DONE && op->start >= i)
-        HB_BUG("op '%s' waits for a later one", op->name);
+    if (op->kind == HB_OP_DONE ? op->start >= i : op->start != HB_NONE)
+        HB_BUG("op '%s' waits for a later one, or is none that waits", op->name);
     for (uint32_t r = 0; r < op->read_count; r++)
         if (!born[roots[ref[r]]])
             HB_BUG("op '%s' reads '%s' before it is written", op->name, p->bufs[ref[r]].name);
