@@ -89,13 +89,13 @@ static void run_op(struct hb_replay *r, uint32_t index)
 
 static void run_loop(struct hb_replay *r, uint32_t loop);
 
-/* The loop in this one that begins with the op; HB_NONE. */
+/* The loop in this one that begins with the op; HB_NONE. What has loops inside begins with an op of
+ * its own. */
 static uint32_t loop_from(const struct hb_program *p, uint32_t loop, uint32_t op)
 {
     uint32_t inner = p->ops[op].loop;
-    while (inner != HB_NONE && inner != loop && p->loops[inner].parent != loop)
-        inner = p->loops[inner].parent;
-    return inner == HB_NONE || inner == loop || p->loops[inner].first_op != op ? HB_NONE : inner;
+    bool begins = inner != HB_NONE && inner != loop && p->loops[inner].first_op == op;
+    return begins ? inner : HB_NONE;
 }
 
 static void run_stretch(struct hb_replay *r, uint32_t loop, uint32_t first, uint32_t end)
