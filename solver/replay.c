@@ -272,7 +272,7 @@ static bool find_after(struct hb_replay *r, struct trips *t, int from, int64_t t
     if (!t->count[from])
         run_trips(r, t, from);
     int64_t count = t->count[from], period = t->period[from];
-    if (trips < 1 || (trips > count && (!period || (trips - count) % period)))
+    if (trips > count && (!period || (trips - count) % period))
         return false;
     *out = t->after[from][(trips < count ? trips : count) - 1];
     for (int i = 0; i < HB_STREAM_COUNT && trips > count; i++) {

@@ -52,12 +52,32 @@ static inline void made_item(struct made *m, struct hb_rng *rng, struct hb_item 
     }
 }
 
+/* A slot whose tables are those of the one before it, some of them with a little more: one of two
+ * that are alike may never have the peak, whatever else differs between them. */
+static inline void made_alike(struct made *m, struct hb_rng *rng, uint32_t slot)
+{
+    size_t row = hb_segment_row(&m->s), size = HB_PART_STATES * row;
+    for (int kind = 0; kind < (m->s.has_host ? HB_BYTES_KINDS : HB_BYTES_HOST); kind++)
+        for (uint32_t i = 0; i < m->s.item_count; i++) {
+            int64_t *to = m->s.items[i].live[kind] + slot * size;
+            memcpy(to, to - size, size * sizeof *to);
+            for (size_t t = 0; t < size; t += row) {
+                int64_t more = hb_rng_range(rng, 0, 3) ? 0 : made_number(m, rng);
+                for (size_t n = 1; n < row; n++)
+                    to[t + n] += more;
+            }
+        }
+}
+
 static inline void made_ends(struct made *m, struct hb_rng *rng)
 {
     m->s.slots = hb_arena_alloc(m->arena, m->s.slot_count, sizeof *m->s.slots);
     for (uint32_t q = 0; q < m->s.slot_count; q++)
         m->s.slots[q] =
             (struct hb_slot){.turns = hb_rng_range(rng, 0, 1), .rising = hb_rng_range(rng, 0, 1)};
+    for (uint32_t q = 1; q < m->s.slot_count; q++)
+        if (hb_rng_range(rng, 0, 1))
+            made_alike(m, rng, q);
     for (int kind = 0; kind < HB_BYTES_KINDS; kind++) {
         m->s.live[kind] = hb_arena_alloc(m->arena, m->s.slot_count, sizeof(int64_t));
         m->s.fixed[kind] = m->s.has_host || kind == HB_BYTES_DEVICE ? made_number(m, rng) : 0;
