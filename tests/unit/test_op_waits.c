@@ -6,7 +6,10 @@
 
 static struct hb_arena *arena;
 static struct hb_program prog;
-static bool optional[16];
+static bool optional[128];
+
+/* Ops that stand before the loop. */
+enum { AHEAD = 3 };
 
 static int start(void **state)
 {
@@ -54,6 +57,8 @@ static void op(enum hb_op_kind kind, uint32_t read, uint32_t other, uint32_t wri
 static void make_experts(bool chained)
 {
     uint32_t v = buf("tokens"), g = buf("gradient"), r = buf("turned"), y = buf("hidden");
+    for (int i = 0; i < AHEAD; i++)
+        op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, buf("ahead"), HB_NONE);
     uint32_t loop = hb_program_open_loop(&prog, "backward", 4);
     op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, v, g);
     op(HB_OP_COPY, g, HB_NONE, r, HB_NONE);
@@ -61,7 +66,7 @@ static void make_experts(bool chained)
     op(HB_OP_MATMUL, v, y, HB_NONE, HB_NONE);
     hb_program_close_loop(&prog, loop);
     hb_program_check(&prog);
-    optional[1] = true; /* as copies are */
+    optional[AHEAD + 1] = true; /* as copies are */
 }
 
 static uint32_t find(struct hb_op_wait **out)
@@ -78,8 +83,8 @@ static void what_comes_before_and_after_waits(void **state)
     struct hb_op_wait *waits;
     make_experts(true);
     assert_int_equal(find(&waits), 2);
-    assert_true(waits[0].op == 1 && waits[0].buf == 0);
-    assert_true(waits[1].op == 2 && waits[1].buf == 0);
+    assert_true(waits[0].op == AHEAD + 1 && waits[0].buf == 0);
+    assert_true(waits[1].op == AHEAD + 2 && waits[1].buf == 0);
 }
 
 /* An op that follows from nothing before it may come first. */
@@ -97,12 +102,36 @@ static void an_op_of_some_policies_says_nothing(void **state)
     (void)state;
     struct hb_op_wait *waits;
     make_experts(true);
-    for (uint32_t i = 0; i < prog.op_count; i++) {
+    for (uint32_t i = AHEAD; i < prog.op_count; i++) {
         bool own = optional[i];
         optional[i] = true;
-        assert_int_equal(find(&waits), i == 1 ? 2 : 0);
+        assert_int_equal(find(&waits), i == AHEAD + 1 ? 2 : 0);
         optional[i] = own;
     }
+}
+
+/* A chain of many: at each of them what the first one made beside waits for the last. */
+static void many_ops_follow(void **state)
+{
+    (void)state;
+    enum { CHAIN = 90 };
+    struct hb_op_wait *waits;
+    uint32_t v = buf("tokens"), next = buf("link"), last = next;
+    for (int i = 0; i < AHEAD; i++)
+        op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, buf("ahead"), HB_NONE);
+    uint32_t loop = hb_program_open_loop(&prog, "backward", 4);
+    op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, v, next);
+    for (int i = 0; i < CHAIN; i++) {
+        last = next;
+        next = buf("link");
+        op(HB_OP_MATMUL, last, HB_NONE, next, HB_NONE);
+    }
+    op(HB_OP_MATMUL, v, next, HB_NONE, HB_NONE);
+    hb_program_close_loop(&prog, loop);
+    hb_program_check(&prog);
+    assert_int_equal(find(&waits), CHAIN);
+    for (uint32_t i = 0; i < CHAIN; i++)
+        assert_true(waits[i].op == AHEAD + 1 + i && waits[i].buf == v);
 }
 
 /* Of the forward pass the policies decide. */
@@ -122,6 +151,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_comes_before_and_after_waits, start, end),
         cmocka_unit_test_setup_teardown(order_alone_says_nothing, start, end),
         cmocka_unit_test_setup_teardown(an_op_of_some_policies_says_nothing, start, end),
+        cmocka_unit_test_setup_teardown(many_ops_follow, start, end),
         cmocka_unit_test_setup_teardown(the_forward_pass_is_left_alone, start, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
