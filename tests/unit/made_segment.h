@@ -52,21 +52,25 @@ static inline void made_item(struct made *m, struct hb_rng *rng, struct hb_item 
     }
 }
 
-/* A slot whose tables are those of the one before it, some of them with a little more: one of two
- * that are alike may never have the peak, whatever else differs between them. */
-static inline void made_alike(struct made *m, struct hb_rng *rng, uint32_t slot)
+/* The item's tables of the slot are those of the one before it, some of them with a little more. */
+static inline void made_copy(const struct made *m, struct hb_rng *rng, int64_t *to)
 {
     size_t row = hb_segment_row(&m->s), size = HB_PART_STATES * row;
+    memcpy(to, to - size, size * sizeof *to);
+    for (size_t t = 0; t < size; t += row) {
+        int64_t more = hb_rng_range(rng, 0, 3) ? 0 : made_number(m, rng);
+        for (size_t n = 1; n < row; n++)
+            to[t + n] += more;
+    }
+}
+
+/* Of two slots that are alike one may never have the peak, whatever else differs between them. */
+static inline void made_alike(const struct made *m, struct hb_rng *rng, uint32_t slot)
+{
+    size_t size = HB_PART_STATES * hb_segment_row(&m->s);
     for (int kind = 0; kind < (m->s.has_host ? HB_BYTES_KINDS : HB_BYTES_HOST); kind++)
-        for (uint32_t i = 0; i < m->s.item_count; i++) {
-            int64_t *to = m->s.items[i].live[kind] + slot * size;
-            memcpy(to, to - size, size * sizeof *to);
-            for (size_t t = 0; t < size; t += row) {
-                int64_t more = hb_rng_range(rng, 0, 3) ? 0 : made_number(m, rng);
-                for (size_t n = 1; n < row; n++)
-                    to[t + n] += more;
-            }
-        }
+        for (uint32_t i = 0; i < m->s.item_count; i++)
+            made_copy(m, rng, m->s.items[i].live[kind] + slot * size);
 }
 
 static inline void made_ends(struct made *m, struct hb_rng *rng)
