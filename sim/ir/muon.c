@@ -58,7 +58,7 @@ static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct
     whole.head_dim = 0;
     if (is_by_dimension(lo))
         whole.dim[kept_dim(l)].ways = 1;
-    else if (gathers_rows(lo, l))
+    else if (l->gather_dim >= 0 && gathers_rows(lo, l)) /* experts may lie in no parts */
         whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
     return hb_leaf_shape(lo, &whole, HB_DT_BF16);
 }
