@@ -54,6 +54,16 @@ static void a_file_is_read_whole(void **state)
     assert_int_equal(text.len, 8);
 }
 
+/* Of what has no end no more than is allowed is read, in pieces that grow, none beyond its room. */
+static void what_has_no_end_is_cut_off(void **state)
+{
+    (void)state;
+    struct hb_text text;
+    const char *reason = NULL;
+    assert_false(hb_file_load(u.env.arena, "/dev/zero", 3 << 20, &text, &reason));
+    assert_non_null(strstr(reason, "is larger than"));
+}
+
 /* A pipe that nobody writes to would be waited for. */
 static void pipes_and_folders_are_no_files_of_a_folder(void **state)
 {
@@ -197,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_file_is_read_whole, start, end),
+        cmocka_unit_test_setup_teardown(what_has_no_end_is_cut_off, start, end),
         cmocka_unit_test_setup_teardown(pipes_and_folders_are_no_files_of_a_folder, start, end),
         cmocka_unit_test_setup_teardown(what_is_the_machines_ends_the_run, start, end),
         cmocka_unit_test_setup_teardown(the_start_of_a_file, start, end),
