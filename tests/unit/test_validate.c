@@ -126,6 +126,25 @@ static void verdicts_are_counted(void **state)
     }
 }
 
+/* Just the budget fits it. */
+static void what_takes_all_of_a_budget_fits(void **state)
+{
+    (void)state;
+    int tried = 0;
+    for (int layers = 1; layers < 12; layers++) {
+        const char *sets[] = {hb_arena_printf(u.env.arena, "model.blocks[0].repeat=%d", layers),
+                              NULL};
+        struct hb_record r = make_record("a", sets);
+        int64_t predicted = run_case(&r).predicted_bytes;
+        if (predicted % 5 != 0)
+            continue;
+        r.peak_bytes = predicted / 5 * 4;
+        assert_int_equal(run_case(&r).verdicts_right, 3);
+        tried++;
+    }
+    assert_true(tried > 0);
+}
+
 static void what_is_not_simulated_has_failed(void **state)
 {
     (void)state;
@@ -418,6 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_case_has_both_sides),
         TEST(verdicts_are_counted),
+        TEST(what_takes_all_of_a_budget_fits),
         TEST(what_is_not_simulated_has_failed),
         TEST(rematerialised_records_stand_apart),
         TEST(the_usual_formula_is_that_of_people),
