@@ -110,6 +110,19 @@ static void ends_hold_their_share_of_the_records(void **state)
     }
 }
 
+/* More than any records can tell: what the widest of groups tells, and how much that is. */
+static void too_much_is_asked_of_the_widest(void **state)
+{
+    (void)state;
+    struct hb_interval usual, most;
+    struct hb_spec spec = read_spec("tpu-v5p", "");
+    hb_interval_make(u.env.arena, &spec, 0.9, INT64_C(1) << 33, &usual);
+    hb_interval_make(u.env.arena, &spec, 0.999999, INT64_C(1) << 33, &most);
+    assert_true(most.confidence > 0.95 && most.confidence < 0.999999);
+    assert_true(most.records >= usual.records);
+    assert_true(most.low_bytes <= usual.low_bytes && most.high_bytes > usual.high_bytes);
+}
+
 static void a_search_may_exclude_by_most_peak(void **state)
 {
     (void)state;
@@ -217,6 +230,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_table_is_sorted_and_dated, start, end),
         cmocka_unit_test_setup_teardown(ends_hold_their_share_of_the_records, start, end),
+        cmocka_unit_test_setup_teardown(too_much_is_asked_of_the_widest, start, end),
         cmocka_unit_test_setup_teardown(a_search_may_exclude_by_most_peak, start, end),
         cmocka_unit_test_setup_teardown(the_usual_and_the_hard_are_apart, start, end),
         cmocka_unit_test_setup_teardown(each_knob_tells, start, end),
