@@ -96,6 +96,11 @@ ok 'a device without hbm is as one whose memory is given' test "$(peak_at)" = \
 ok 'with much more memory nothing is made again' test "$(peak_at)" -lt \
     "$(peak_at --set hardware.hbm=1TiB)"
 
+printf '%s\n' 'model: {preset: llama3-70b}' 'batch: {global: 256, seq: 4096}' 'mesh: {fsdp: 256}' \
+    'hardware: {device: tpu-v5p, count: 256}' >"$work/large.yaml"
+expect 2 hbmsim simulate "$work/large.yaml" --set load.method=device_put --set load.processes=16777216
+err_has "the tensors of 'load' together exceed 2^61 bytes"
+ok 'and nothing else is said' test ! -s "$work/out"
 expect 1 hbmsim simulate $model --json --set load.method=device_put --set load.processes=64 \
     --set load.largest_array=1050673152 --set hardware.hbm=60GiB
 out_has '"load": {'
