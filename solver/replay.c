@@ -22,10 +22,28 @@ struct trips {
     struct times after[HB_REPLAY_TIMES][MOST_KEPT];
 };
 
+/* What of an op is looked at each time it is run. */
+struct light {
+    uint32_t roots_at; /* into roots: of what it reads, then of what it writes */
+    uint32_t read_count, write_count;
+    uint32_t start;   /* the op whose end it waits for; HB_NONE */
+    uint32_t follows; /* no sooner than this stream; HB_REPLAY_TIMES: only its own */
+    uint32_t stream;  /* HB_REPLAY_TIMES: a mark, on none */
+    bool begins;      /* a loop may begin with it */
+};
+
+/* The op that wrote a root last, in the run of that number. */
+struct write {
+    uint32_t op;
+    uint32_t run;
+};
+
 struct hb_replay {
     struct hb_arena *arena;
     const struct hb_segment *s;
     const struct hb_timed *t;
+    struct light *ops;
+    uint32_t *roots;
     struct hb_matrix **turns; /* [(item x (steps + 1) + steps) x slots + slot]; or null */
     struct hb_matrix **ends;  /* by slot; or null */
     struct trips **trips;     /* [slot x groups + group]: of those that have one; else null */
@@ -33,56 +51,46 @@ struct hb_replay {
     /* of the stretch that is being run */
     int64_t steps;
     struct times now;
-    int64_t *end_ns;  /* by op */
-    uint32_t *writer; /* by root: the op that wrote it last in this run ... */
-    uint32_t *run_of; /* ... if this is the run's number */
-    uint32_t *ran_in; /* by op: the number of the run that it was last in */
+    int64_t *end_ns;     /* by op */
+    struct write *wrote; /* by root */
+    uint32_t *ran_in;    /* by op: the number of the run that it was last in */
     uint32_t run;
     /* SNAPSHOTS times the ops of the longest loop: without loops inside, and with such inside. */
     int64_t *snapshots[2];
-    int *height;     /* by loop: how many loops lie inside of one another */
-    bool *scheduled; /* by op: its end is waited for by an op of its own */
+    int *height; /* by loop: how many loops lie inside of one another */
 };
 
 /* --- one op --- */
 
-static int64_t ready_ns(const struct hb_replay *r, const struct hb_op *op)
+static int64_t ready_ns(const struct hb_replay *r, const struct light *op)
 {
     int64_t ready = HB_REPLAY_NEVER;
     if (op->start != HB_NONE && r->ran_in[op->start] == r->run)
         ready = r->end_ns[op->start];
     for (uint32_t i = 0; i < op->read_count; i++) {
-        uint32_t root = r->t->outline->root_of[r->t->p->refs[op->refs_at + i]];
-        if (r->run_of[root] != r->run)
-            continue;
-        int64_t end = r->end_ns[r->writer[root]];
-        ready = end > ready ? end : ready;
+        struct write last = r->wrote[r->roots[op->roots_at + i]];
+        if (last.run == r->run)
+            ready = hb_larger(ready, r->end_ns[last.op]);
     }
     return ready;
 }
 
 static void run_op(struct hb_replay *r, uint32_t index)
 {
-    const struct hb_op *op = &r->t->p->ops[index];
+    const struct light *op = &r->ops[index];
     int64_t start = ready_ns(r, op);
-    if (op->kind != HB_OP_MARK) {
-        int64_t begin = r->now.ns[op->stream];
-        start = begin > start ? begin : start;
-        if (op->stream != HB_STREAM_COMPUTE) {
-            int64_t after = r->now.ns[r->scheduled[index] ? HB_STREAM_COMPUTE : HB_REPLAY_EDGE];
-            start = after > start ? after : start;
-        }
-    }
+    if (op->stream < HB_REPLAY_TIMES)
+        start = hb_larger(start, r->now.ns[op->stream]);
+    if (op->follows < HB_REPLAY_TIMES)
+        start = hb_larger(start, r->now.ns[op->follows]);
     int64_t end = hb_add_sat(start, hb_op_cost_at(&r->t->costs, index, r->steps));
     r->end_ns[index] = end;
     r->ran_in[index] = r->run;
-    if (op->kind != HB_OP_MARK)
+    if (op->stream < HB_REPLAY_TIMES)
         r->now.ns[op->stream] = end;
-    for (uint32_t w = 0; w < op->write_count; w++) {
-        uint32_t root = r->t->outline->root_of[hb_op_writes(r->t->p, op)[w]];
-        r->writer[root] = index;
-        r->run_of[root] = r->run;
-    }
+    const uint32_t *writes = &r->roots[op->roots_at + op->read_count];
+    for (uint32_t w = 0; w < op->write_count; w++)
+        r->wrote[writes[w]] = (struct write){index, r->run};
 }
 
 /* --- loops --- */
@@ -102,7 +110,7 @@ static void run_stretch(struct hb_replay *r, uint32_t loop, uint32_t first, uint
 {
     const struct hb_program *p = r->t->p;
     for (uint32_t op = first; op < end;) {
-        uint32_t inner = loop_from(p, loop, op);
+        uint32_t inner = r->ops[op].begins ? loop_from(p, loop, op) : HB_NONE;
         if (inner == HB_NONE) {
             run_op(r, op++);
             continue;
@@ -506,6 +514,33 @@ static void link_loops(struct hb_replay *r)
         r->snapshots[h] = hb_arena_alloc(r->arena, (size_t)longest * SNAPSHOTS, sizeof(int64_t));
 }
 
+/* Of a moment nothing but marks takes none: what is not compute's comes behind compute where an op
+ * of its own waits for its end, else behind the edge. */
+static void list_ops(struct hb_replay *r)
+{
+    const struct hb_program *p = r->t->p;
+    r->ops = hb_arena_raw(r->arena, p->op_count, sizeof *r->ops);
+    r->roots = hb_arena_raw(r->arena, p->ref_count, sizeof *r->roots);
+    for (uint32_t i = 0; i < p->ref_count; i++)
+        r->roots[i] = r->t->outline->root_of[p->refs[i]];
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        bool mark = op->kind == HB_OP_MARK, beside = !mark && op->stream != HB_STREAM_COMPUTE;
+        r->ops[i] = (struct light){.roots_at = op->refs_at,
+                                   .read_count = op->read_count,
+                                   .write_count = op->write_count,
+                                   .start = op->start,
+                                   .stream = mark ? HB_REPLAY_TIMES : (uint32_t)op->stream,
+                                   .follows = beside ? HB_REPLAY_EDGE : HB_REPLAY_TIMES};
+    }
+    for (uint32_t i = 0; i < p->op_count; i++)
+        if (r->ops[i].start != HB_NONE && r->ops[r->ops[i].start].follows == HB_REPLAY_EDGE)
+            r->ops[r->ops[i].start].follows = HB_STREAM_COMPUTE;
+    for (uint32_t i = 0; i < p->loop_count; i++)
+        if (p->loops[i].first_op < p->op_count)
+            r->ops[p->loops[i].first_op].begins = true;
+}
+
 struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment *s)
 {
     struct hb_replay *r = hb_arena_alloc(arena, 1, sizeof *r);
@@ -519,12 +554,8 @@ struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment
     r->looked = hb_arena_alloc(arena, groups, sizeof *r->looked);
     r->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *r->end_ns);
     r->ran_in = hb_arena_alloc(arena, p->op_count, sizeof *r->ran_in);
-    r->scheduled = hb_arena_alloc(arena, p->op_count, sizeof *r->scheduled);
-    r->writer = hb_arena_alloc(arena, p->buf_count, sizeof *r->writer);
-    r->run_of = hb_arena_alloc(arena, p->buf_count, sizeof *r->run_of);
-    for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].start != HB_NONE)
-            r->scheduled[p->ops[i].start] = true;
+    r->wrote = hb_arena_alloc(arena, p->buf_count, sizeof *r->wrote);
+    list_ops(r);
     link_loops(r);
     return r;
 }

@@ -376,14 +376,15 @@ static void number_loops(struct row *r)
 static void move_ops(struct row *r, const uint32_t *ops)
 {
     struct hb_program *p = r->p;
-    struct hb_op *old = hb_arena_raw(r->arena, p->op_count, sizeof *old);
     uint32_t *at = hb_arena_raw(r->arena, p->op_count, sizeof *at), first = first_op(r);
-    memcpy(old, p->ops, p->op_count * sizeof *old);
+    uint32_t count = end_op(r) - first;
+    struct hb_op *old = hb_arena_raw(r->arena, count, sizeof *old);
+    memcpy(old, p->ops + first, count * sizeof *old);
     for (uint32_t i = 0; i < p->op_count; i++)
         at[i] = i;
-    for (uint32_t i = first; i < end_op(r); i++) {
-        at[ops[i - first]] = i;
-        p->ops[i] = old[ops[i - first]];
+    for (uint32_t i = 0; i < count; i++) {
+        at[ops[i]] = first + i;
+        p->ops[first + i] = old[ops[i] - first];
     }
     for (uint32_t i = 0; i < p->op_count; i++)
         if (p->ops[i].start != HB_NONE)

@@ -39,8 +39,8 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
 
 const char *hb_body_name(struct hb_body *b, int v, const char *what)
 {
-    const char *layer = hb_name(b->lo, b->y->name, ".");
-    return hb_name(b->lo, hb_name(b->lo, layer, b->y->values[v].name), what);
+    const char *const parts[] = {b->y->name, ".", b->y->values[v].name, what};
+    return hb_name_of(b->lo, parts, sizeof parts / sizeof *parts);
 }
 
 /* What is gathered in f32 a loop keeps as the products read it (llama8b,f2t8,none on ROCm:

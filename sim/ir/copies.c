@@ -95,6 +95,7 @@ struct row {
     uint32_t count;
     struct weight *weights; /* in the order of their updates */
     uint32_t weight_count;
+    uint32_t *first_of; /* by leaf */
     enum hb_sequence sequence;
     bool loop;       /* over microbatches */
     bool waits;      /* updates wait for the gradients' norm */
@@ -164,15 +165,24 @@ static bool is_updated_before(const struct row *r, const struct weight *a, const
     return x->all_bytes != y->all_bytes ? x->all_bytes > y->all_bytes : m < n;
 }
 
+/* The first of the leaves that are of one weight. */
+static uint32_t find_first(const struct row *r, uint32_t leaf)
+{
+    const struct hb_leaf *leaves = r->lo->leaves;
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        if (hb_leaf_is_same(&leaves[r->weights[i].leaf], &leaves[leaf]))
+            return r->weights[i].leaf;
+    return leaf;
+}
+
 static void list_weights(struct row *r)
 {
     struct hb_lower *lo = r->lo;
     r->weights = hb_arena_raw(lo->arena, lo->leaf_count, sizeof *r->weights);
+    r->first_of = hb_arena_raw(lo->arena, lo->leaf_count, sizeof *r->first_of);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        bool known = false;
-        for (uint32_t k = 0; k < i && !known; k++)
-            known = hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]);
-        if (known)
+        r->first_of[i] = find_first(r, i);
+        if (r->first_of[i] != i)
             continue;
         struct weight own = {.leaf = i, .mate = HB_NONE, .rank = rank_of(lo, i)};
         for (int k = 0; k < HB_LEAF_STATES; k++)
@@ -422,9 +432,17 @@ static void add_others(struct row *r)
 
 /* --- the walk --- */
 
+/* An op whose users all have their place. */
+struct ready {
+    uint32_t node;
+    bool end, start; /* of a copy */
+    bool unlocks;    /* the end of a copy stands before it */
+    double at;       /* on the clock */
+};
+
 struct walk {
     struct row *r;
-    uint32_t *ready;
+    struct ready *ready;
     uint32_t ready_count;
     uint32_t under_way;
     double now;
@@ -442,39 +460,43 @@ static bool is_start(const struct node *n)
     return n->kind == FETCH || n->kind == SEND;
 }
 
-static bool unlocks(const struct row *r, const struct node *n)
+static void add_ready(struct walk *w, uint32_t node)
 {
-    return n->before_count > 0 && is_end(&r->nodes[n->before[0]]);
+    const struct node *n = &w->r->nodes[node];
+    w->ready[w->ready_count++] =
+        (struct ready){.node = node,
+                       .end = is_end(n),
+                       .start = is_start(n),
+                       .unlocks = n->before_count > 0 && is_end(&w->r->nodes[n->before[0]]),
+                       .at = n->ready};
 }
 
-static bool is_better(const struct walk *w, bool held_up, uint32_t a, uint32_t b)
+static bool is_better(const struct walk *w, bool held_up, const struct ready *x,
+                      const struct ready *y)
 {
-    const struct node *x = &w->r->nodes[a], *y = &w->r->nodes[b];
-    if (is_end(x) != is_end(y))
-        return is_end(x);
-    double p = x->ready > w->now ? x->ready : w->now, q = y->ready > w->now ? y->ready : w->now;
+    if (x->end != y->end)
+        return x->end;
+    double p = x->at > w->now ? x->at : w->now, q = y->at > w->now ? y->at : w->now;
     if (p < q || q < p)
         return p < q;
-    if (held_up && is_start(x) != is_start(y))
-        return is_start(x);
-    if (unlocks(w->r, x) != unlocks(w->r, y))
-        return unlocks(w->r, x);
-    return a > b;
+    if (held_up && x->start != y->start)
+        return x->start;
+    return x->unlocks != y->unlocks ? x->unlocks : x->node > y->node;
 }
 
 static uint32_t take_best(struct walk *w)
 {
     bool full = w->under_way >= AT_ONCE, held_up = false;
     for (uint32_t i = 0; i < w->ready_count && full && !held_up; i++)
-        held_up = is_end(&w->r->nodes[w->ready[i]]);
+        held_up = w->ready[i].end;
     uint32_t best = HB_NONE;
     for (uint32_t i = 0; i < w->ready_count; i++) {
-        if (full && is_end(&w->r->nodes[w->ready[i]]))
+        if (full && w->ready[i].end)
             continue;
-        if (best == HB_NONE || is_better(w, held_up, w->ready[i], w->ready[best]))
+        if (best == HB_NONE || is_better(w, held_up, &w->ready[i], &w->ready[best]))
             best = i;
     }
-    uint32_t node = w->ready[best];
+    uint32_t node = w->ready[best].node;
     w->ready[best] = w->ready[--w->ready_count];
     return node;
 }
@@ -498,7 +520,7 @@ static void place(struct walk *w, uint32_t node)
         if (--b->users > 0)
             continue;
         b->ready = w->now + way_of(w->r, b);
-        w->ready[w->ready_count++] = n->before[i];
+        add_ready(w, n->before[i]);
     }
 }
 
@@ -538,14 +560,15 @@ void hb_copies_find(struct hb_lower *lo)
     else
         add_others(&r);
     struct walk w = {.r = &r,
-                     .ready = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),
+                     .ready = hb_arena_raw(lo->arena, r.count, sizeof(struct ready)),
                      .placed = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t))};
     for (uint32_t i = 0; i < r.count; i++)
         if (r.nodes[i].users == 0)
-            w.ready[w.ready_count++] = i;
+            add_ready(&w, i);
     while (w.ready_count > 0)
         place(&w, take_best(&w));
     lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
+    lo->copies->first_of = r.first_of;
     lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
     for (uint32_t i = w.placed_count; i-- > 0;)
         keep_event(lo->copies, &r.nodes[w.placed[i]]);

@@ -177,13 +177,21 @@ struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf)
     return s;
 }
 
+const char *hb_name_of(struct hb_lower *lo, const char *const *parts, uint32_t count)
+{
+    size_t lengths[HB_NAME_PARTS], room = 1;
+    for (uint32_t i = 0; i < count; i++)
+        room += lengths[i] = strlen(parts[i]);
+    char *text = hb_arena_raw(lo->arena, room, 1), *end = text;
+    for (uint32_t i = 0; i < count; end += lengths[i++])
+        memcpy(end, parts[i], lengths[i]);
+    *end = '\0';
+    return text;
+}
+
 const char *hb_name(struct hb_lower *lo, const char *a, const char *b)
 {
-    size_t first = strlen(a), second = strlen(b);
-    char *text = hb_arena_raw(lo->arena, first + second + 1, 1);
-    memcpy(text, a, first + 1);
-    memcpy(text + first, b, second + 1);
-    return text;
+    return hb_name_of(lo, (const char *const[]){a, b}, 2);
 }
 
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis)

@@ -52,7 +52,7 @@ int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis
 static struct hb_leaf make_leaf(struct hb_lower *lo, const struct hb_layer *y, const char *name,
                                 const struct hb_split *dims, int rank)
 {
-    struct hb_leaf l = {.name = hb_name(lo, hb_name(lo, y->name, "."), name),
+    struct hb_leaf l = {.name = hb_name_of(lo, (const char *const[]){y->name, ".", name}, 3),
                         .rank = rank,
                         .gather_dim = -1,
                         .fsdp_ways = 1,

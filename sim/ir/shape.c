@@ -34,12 +34,15 @@ int64_t hb_shape_plain_bytes(const struct hb_shape *s)
     return to_bytes(hb_shape_elements(s), s->dtype);
 }
 
-static int64_t sublanes_of(int64_t dim)
+/* Rows in whole tiles of as many sublanes: fewer than eight in the least power of two. */
+static int64_t in_sublanes(int64_t dim)
 {
     int64_t tile = 1;
-    while (tile < dim && tile < TPU_SUBLANES)
+    if (dim >= TPU_SUBLANES)
+        return hb_round_up(dim, TPU_SUBLANES);
+    while (tile < dim)
         tile *= 2;
-    return tile;
+    return dim > 0 ? tile : dim;
 }
 
 static int64_t others(const struct hb_shape *s, int minor, int second, int64_t n)
@@ -53,9 +56,9 @@ static int64_t others(const struct hb_shape *s, int minor, int second, int64_t n
 /* Elements with dimension `minor` along the lanes and `second` along the sublanes. */
 static int64_t padded_elements(const struct hb_shape *s, int minor, int second)
 {
-    return others(s, minor, second,
-                  hb_mul_sat(hb_round_up(s->dim[minor], HB_TPU_LANES),
-                             hb_round_up(s->dim[second], sublanes_of(s->dim[second]))));
+    return others(
+        s, minor, second,
+        hb_mul_sat(hb_round_up(s->dim[minor], HB_TPU_LANES), in_sublanes(s->dim[second])));
 }
 
 /* The least of all pairs; none is below what is there without padding. */
@@ -63,7 +66,7 @@ static int64_t compact_elements(const struct hb_shape *s)
 {
     int64_t best = INT64_MAX, plain = hb_shape_elements(s), sublanes[HB_SHAPE_RANK] = {0};
     for (int i = 0; i < s->rank; i++)
-        sublanes[i] = hb_round_up(s->dim[i], sublanes_of(s->dim[i]));
+        sublanes[i] = in_sublanes(s->dim[i]);
     for (int minor = s->rank - 1; minor >= 0 && best > plain; minor--) {
         int64_t lanes = hb_round_up(s->dim[minor], HB_TPU_LANES);
         for (int second = s->rank - 1; second >= 0 && best > plain; second--) {
