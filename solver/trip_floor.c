@@ -11,11 +11,15 @@ void hb_trip_floor_init(struct hb_trip_floor *t, struct hb_arena *arena, const s
                         const bool *optional)
 {
     *t = (struct hb_trip_floor){.p = p, .costs = costs, .root_of = root_of, .optional = optional};
-    t->writer = hb_arena_alloc(arena, p->buf_count, sizeof *t->writer);
+    t->writer = hb_arena_raw(arena, p->buf_count, sizeof *t->writer);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        t->writer[i] = HB_NONE;
     t->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->end_ns);
     t->is_led = hb_arena_alloc(arena, p->op_count, sizeof *t->is_led);
     t->is_summed = hb_arena_alloc(arena, p->op_count, sizeof *t->is_summed);
     t->is_kept = hb_arena_alloc(arena, p->op_count, sizeof *t->is_kept);
+    t->is_turn = hb_arena_alloc(arena, p->op_count, sizeof *t->is_turn);
+    t->turns = hb_arena_alloc(arena, p->op_count, sizeof *t->turns);
     t->is_read = hb_arena_alloc(arena, p->buf_count, sizeof *t->is_read);
     t->is_carried = hb_arena_alloc(arena, p->op_count, sizeof *t->is_carried);
     t->carried_ns = hb_arena_alloc(arena, p->op_count, sizeof *t->carried_ns);
@@ -85,16 +89,24 @@ static int64_t held_ns(const struct hb_trip_floor *t, enum hb_stream stream)
     return t->in_turn && stream != t->turn ? 0 : t->held_ns[stream];
 }
 
-/* A collective that waits for nothing of this trip is read now. */
+/* A collective of this trip is read now; in turn, one that waits for nothing of it. */
 static void sum_up(struct hb_trip_floor *t, uint32_t index, int64_t n)
 {
     const struct hb_op *op = &t->p->ops[index];
-    bool led = t->is_led[index] && !t->any_order;
+    bool led = t->is_led[index] && t->in_turn;
     if (t->is_summed[index] || led || t->is_carried[index] || hb_op_is_work(op))
         return;
     t->is_summed[index] = true;
     t->sum_ns[op->stream] = hb_add_sat(max_ns(t->sum_ns[op->stream], held_ns(t, op->stream)),
                                        hb_op_cost_at(t->costs, index, n));
+}
+
+/* What an op that every policy has reads, and what was turned for it. */
+static void sum_read(struct hb_trip_floor *t, uint32_t cause, int64_t n)
+{
+    sum_up(t, cause, n);
+    if (t->is_turn[cause] && t->turns[cause] != HB_NONE)
+        sum_up(t, t->turns[cause], n);
 }
 
 /* When all that the op waits for has ended. */
@@ -108,8 +120,10 @@ static int64_t ready_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
             continue;
         t->is_led[index] |= leads(t, cause);
         ready = t->end_ns[cause] > ready ? t->end_ns[cause] : ready;
-        if (hb_op_is_work(op))
-            sum_up(t, cause, n);
+        if (t->is_turn[index])
+            t->turns[index] = cause;
+        else if (hb_op_is_work(op))
+            sum_read(t, cause, n);
     }
     return ready;
 }
@@ -127,6 +141,44 @@ static bool tells_writers(const struct hb_op *op)
     return op->phase == HB_PHASE_FORWARD || op->kind == HB_OP_ALL_GATHER;
 }
 
+/* The op of this trip that wrote what is read there last; HB_NONE. */
+static uint32_t find_writer(const struct hb_trip_floor *t, const struct hb_op *op, uint32_t read)
+{
+    uint32_t from = t->writer[t->root_of[t->p->refs[op->refs_at + read]]];
+    return from != HB_NONE && from >= t->edge ? from : HB_NONE;
+}
+
+static bool may_turn(const struct hb_trip_floor *t, uint32_t index)
+{
+    const struct hb_op *op = &t->p->ops[index];
+    bool turns = t->optional[index] && op->phase == HB_PHASE_BACKWARD && op->kind == HB_OP_COPY &&
+                 op->read_count > 0;
+    for (uint32_t r = 0; r < op->read_count && turns; r++) {
+        uint32_t from = find_writer(t, op, r);
+        turns = from != HB_NONE && !t->optional[from];
+    }
+    return turns;
+}
+
+/* Copies in the backward pass of what ops that no policy can do without made in this trip, for
+ * others of these: gathered weights and gradients are turned, whatever layers keep. */
+static void find_turns(struct hb_trip_floor *t, const struct hb_loop *l)
+{
+    for (uint32_t i = l->first_op; i < l->end_op; i++)
+        write_all(t, &t->p->ops[i], HB_NONE);
+    for (uint32_t i = l->first_op; i < l->end_op; i++) {
+        const struct hb_op *op = &t->p->ops[i];
+        t->is_turn[i] = false;
+        t->turns[i] = HB_NONE;
+        for (uint32_t r = 0; r < op->read_count && !t->optional[i]; r++) {
+            uint32_t from = find_writer(t, op, r);
+            if (from != HB_NONE)
+                t->is_turn[from] = t->optional[from];
+        }
+        write_all(t, op, !t->optional[i] || may_turn(t, i) ? i : HB_NONE);
+    }
+}
+
 /* Which ops of the trip every policy has: also those that a policy could do without elsewhere,
  * where what they write is read by one that it cannot. */
 static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
@@ -137,7 +189,7 @@ static void keep_ops(struct hb_trip_floor *t, const struct hb_loop *l)
     for (uint32_t i = l->end_op; i-- > l->first_op;) {
         const struct hb_op *op = &t->p->ops[i];
         const uint32_t *refs = &t->p->refs[op->refs_at];
-        t->is_kept[i] = !t->optional[i];
+        t->is_kept[i] = !t->optional[i] || t->is_turn[i];
         for (uint32_t w = 0; w < op->write_count; w++)
             t->is_kept[i] |= t->is_read[t->root_of[refs[op->read_count + w]]];
         for (uint32_t r = 0; r < op->read_count && t->is_kept[i] && tells_writers(op); r++)
@@ -233,7 +285,7 @@ static int64_t run_trip(struct hb_trip_floor *t, const struct hb_loop *l, int64_
             memset(t->summed_ns, 0, sizeof t->summed_ns);
         if (!is_moved(t, i) && (hb_op_is_work(op) || (forward && op->kind != HB_OP_MARK)))
             t->free_ns[op->stream] = max_ns(t->free_ns[op->stream], t->end_ns[i]);
-        if (t->any_order && hb_op_is_work(op))
+        if (t->any_order && hb_op_is_work(op) && !t->is_turn[i])
             t->sum_ns[op->stream] =
                 hb_add_sat(t->sum_ns[op->stream], hb_op_cost_at(t->costs, i, n));
         write_all(t, op, i);
@@ -297,7 +349,7 @@ static bool find_turn(struct hb_trip_floor *t, const struct hb_loop *l, int64_t 
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
         bool gathers = i + 1 < l->end_op && t->p->ops[i + 1].kind == HB_OP_ALL_GATHER;
         t->stops_for[i] = HB_STREAM_COMPUTE;
-        if (!gathers || !t->is_kept[i] || !is_moved(t, i))
+        if (!gathers || !t->is_kept[i] || !is_moved(t, i) || t->is_turn[i])
             continue;
         t->stops_for[i] = t->p->ops[i + 1].stream;
         int64_t *sum = &sums_ns[t->stops_for[i]];
@@ -333,6 +385,7 @@ int64_t hb_trip_floor_ns(struct hb_trip_floor *t, uint32_t loop, int64_t n, int6
 {
     const struct hb_loop *l = &t->p->loops[loop];
     t->edge = l->first_op;
+    find_turns(t, l);
     keep_ops(t, l);
     t->in_turn = false;
     t->in_turn = !t->any_order && is_again_first(t, l) && find_turn(t, l, n);

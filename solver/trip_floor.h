@@ -3,20 +3,23 @@
  *
  * Proof. Before a compute op of the trip runs, the ops before it on the compute stream have run,
  * and what it reads has been written. A collective that waits for an op of the trip ends no earlier
- * than that op's end and its own cost. One that waits for none starts no earlier than the trip's
- * edge (stream.h) on a stream that runs one at a time: all of a stream's whose first readers have
- * run by now have taken their sum. Which of those came first does not matter, and under which
- * policy they were wanted early does not either: a gather that recomputation wants sooner, and
- * hides behind what is made again, still lies after the edge and before the op that reads it here:
- * so a cast before a gather, which comes with it, waits for no more than what it reads.
+ * than that op's end and its own cost. None starts earlier than the trip's edge (stream.h) on a
+ * stream that runs one at a time: all of a stream's whose first readers have run by now have taken
+ * their sum. Which of those came first does not matter, and under which policy they were wanted
+ * early does not either: a gather that recomputation wants sooner, and hides behind what is made
+ * again, still lies after the edge and before the op that reads it here: so a cast before a gather,
+ * which comes with it, waits for no more than what it reads.
  * In the forward pass, where policies add copies and nothing else, all streams keep their order.
  * Ops that a policy can do without (hb_segment_optional_ops) take no time, and nothing waits for
  * them; in the forward pass a copy into a stack only passes on what it waits for itself, since what
- * reads the stack there would read the value. What an earlier loop wrote is there when the trip
- * begins: the backward pass waits for no op of the forward pass. What the trip before wrote is
- * waited for where this one reads it (the sum of a layer's output over the tensor axis, which ends
- * a trip). A stream is held by what the trip before gave it: whatever the order of that, it is
- * through no earlier than if each began as soon as it could. Sums of weights' gradients stand
+ * reads the stack there would read the value. In the backward pass copies that turn what such ops
+ * made in this trip (a gathered weight, for the gradient's product) are no policy's either
+ * (op_waits.h): who reads what is turned waits for them, and they for what they turn, but they hold
+ * no stream, since what is made again may have them sooner. What an earlier loop wrote is there
+ * when the trip begins: the backward pass waits for no op of the forward pass. What the trip before
+ * wrote is waited for where this one reads it (the sum of a layer's output over the tensor axis,
+ * which ends a trip). A stream is held by what the trip before gave it: whatever the order of that,
+ * it is through no earlier than if each began as soon as it could. Sums of weights' gradients stand
  * behind all steps of a layer (hb_body_sums), so behind the gathers for these on their stream: what
  * is made again gathers a weight sooner, never later. They stand there in the order of the leaves,
  * so each behind the one before.
@@ -49,6 +52,8 @@ struct hb_trip_floor {
     uint32_t *writer;        /* by root: the op of this trip that wrote it last; HB_NONE */
     int64_t *end_ns;         /* by op, from the trip's edge */
     bool *is_kept;           /* by op of the loop: every policy has it */
+    bool *is_turn;           /* the same: a copy of what such an op made (find_turns) */
+    uint32_t *turns;         /* by op: of a turn, the op that made it in this trip; HB_NONE */
     bool *is_read;           /* by root: an op further down the trip reads it */
     bool *is_led;            /* by op: it waits for an op of the compute stream */
     bool *is_summed;         /* by op: it is in sum_ns */
