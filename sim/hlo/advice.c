@@ -125,8 +125,8 @@ static const struct rule {
     {HB_KNOB_CHECKPOINT, UNTOLD, IF(TRAINS) | IF(WHOLE), IF(FIGURES)},
     {HB_KNOB_CHECKPOINT, BARE, IF(SAVES), IF(RUNS)},
     {HB_KNOB_CHECKPOINT, TORCH, NOT(OF(NONE)), IF(TRAINS) | IF(WHOLE), 0},
-    {HB_KNOB_SERVER, UNTOLD, IF(TRAINS) | IF(SERVES), IF(FIGURES) | IF(METAL)},
-    {HB_KNOB_SERVER, BARE, IF(TRAINS) | IF(SERVES), IF(METAL)},
+    {HB_KNOB_SERVER, UNTOLD, IF(SERVES), IF(FIGURES) | IF(METAL)},
+    {HB_KNOB_SERVER, BARE, IF(SERVES), IF(METAL)},
     {HB_KNOB_FSDP, UNTOLD, IF(TRAINER) | IF(PLACES), IF(FIGURES) | IF(RUNS)},
     {HB_KNOB_FSDP, UNTOLD, IF(TRAINS) | IF(WHOLLY), IF(FIGURES)},
     {HB_KNOB_FSDP, BARE, IF(TRAINS) | IF(WHOLLY), 0},
@@ -286,7 +286,8 @@ static enum program program_of(const struct teller *t, uint64_t traits)
         return PROGRAM_RUNS;
     if (is_state_heavy(t) || least)
         return PROGRAM_STATE;
-    return t->log->mark[HB_MARK_TRAINS] || trainer ? PROGRAM_STEP : PROGRAM_UNKNOWN;
+    bool step = t->log->mark[HB_MARK_BACKWARD] || t->log->mark[HB_MARK_UPDATES];
+    return trainer || step ? PROGRAM_STEP : PROGRAM_UNKNOWN;
 }
 
 static int64_t bytes_of_what(const struct hb_story *s, enum hb_what what)

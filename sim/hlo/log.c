@@ -73,6 +73,7 @@ struct hb_log_reader {
     struct hb_arena *arena;
     struct hb_log_source source;
     struct hb_log *log;
+    struct hb_evidence_reader *evidence;
     char *window;
     size_t start; /* of what is not read yet */
     size_t end;
@@ -446,6 +447,7 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
 {
     r->segment = segment;
     const char *last = segment.end - 1 < stop ? segment.end - 1 : stop;
+    hb_evidence_take(r->evidence, segment);
     for (const char *at = segment.at; at < last; at++) {
         unsigned pair = (unsigned)(unsigned char)at[0] << 8 | (unsigned char)at[1];
         if (r->pairs[pair / 8] & (1u << (pair % 8)))
@@ -589,10 +591,12 @@ void hb_log_read(struct hb_arena *arena, struct hb_log_source source, struct hb_
     r->log = out_log;
     r->window = hb_arena_alloc(arena, WINDOW, 1);
     r->line = 1;
+    r->evidence = hb_evidence_begin(arena);
     index_forms(r);
     while (fill_window(r))
         read_window(r, false);
     read_window(r, true);
+    out_log->evidence = hb_evidence_sum(r->evidence);
     for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++) {
         put_away(r, (enum hb_log_kind)kind);
         out_log->kinds_seen += out_log->message[kind].times > 0;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sim/hlo/evidence.h"
+
 struct hb_arena;
 
 /* Kinds of message: name in JSON, and what a person calls it. */
@@ -171,11 +173,8 @@ enum hb_log_framework {
 
 /* What the words around messages tell of the program. */
 enum hb_log_mark {
-    HB_MARK_GENERATES,
-    HB_MARK_NAMES,  /* a model that is run more often than trained */
-    HB_MARK_TRAINS, /* what only a training step has */
-    HB_MARK_LEARNS, /* words of training */
-    HB_MARK_HINTS,  /* what a training step has more often than a program that runs a model */
+    HB_MARK_STEP_NAMED, /* a compiled program is called a step of training */
+    HB_MARK_RUN_NAMED,  /* ... what runs a model */
     HB_MARK_TPU,
     HB_MARK_METAL,  /* Apple's devices, of which no server takes a share */
     HB_MARK_SERVES, /* a server of models */
@@ -185,8 +184,6 @@ enum hb_log_mark {
     HB_MARK_LOGITS,
     HB_MARK_WHOLE_LOGITS, /* somebody says that they are made for all words and tokens */
     HB_MARK_PLACES,       /* a model is put onto its device: nothing of a batch is there yet */
-    HB_MARK_CALLS,        /* a notebook's cell failed, where its code is shown */
-    HB_MARK_RUN_CALLED,   /* ... in a call that runs a model */
     HB_MARK_UNSHARDED,    /* FSDP says that it divides nothing */
     HB_MARK_MANY,         /* several processes train together */
     HB_MARK_ONE,          /* weights are put onto one device by its name */
@@ -199,8 +196,6 @@ enum hb_log_mark {
     HB_MARK_UPDATES, /* the optimizer's step */
     HB_MARK_SAVES,   /* a checkpoint is written */
     HB_MARK_GATHERS, /* FSDP's state is gathered whole, to load or to save it */
-    HB_MARK_RAM,     /* the host's memory is spoken of, not as a machine's equipment */
-    HB_MARK_DEVICE,  /* a device or its memory is named */
     HB_MARK_PIECES,  /* somebody says that it is fragmentation */
     HB_MARK_COUNT
 };
@@ -250,9 +245,10 @@ struct hb_log {
     char setting[HB_SET_COUNT][HB_LOG_WORD_CAP]; /* "": not said */
     int64_t framework[HB_FW_LOG_COUNT];          /* times that its mark was seen */
     int64_t mark[HB_MARK_COUNT];                 /* times that its words were seen */
-    int64_t device_used_bytes;                   /* of the first device in a table of nvidia-smi */
-    int64_t device_bytes;                        /* 0: there is none */
-    int64_t pool_bytes;                          /* what TensorFlow gives its pool; 0: not said */
+    struct hb_evidence evidence;
+    int64_t device_used_bytes; /* of the first device in a table of nvidia-smi */
+    int64_t device_bytes;      /* 0: there is none */
+    int64_t pool_bytes;        /* what TensorFlow gives its pool; 0: not said */
     int64_t
         limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */
     int64_t limits_line;  /* where a list of such limits begins; 0: nowhere */

@@ -39,42 +39,6 @@ static void take_stem(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
-/* "... worked fine, but": whatever went well is not what failed; not "fine-tuning". */
-static bool goes_well(struct hb_span after)
-{
-    static const char *const words[] = {" fine,",  " fine.",  " fine but",   " ok,",
-                                        " ok.",    " ok but", " successful", "no problem,",
-                                        " is ok ", " OK,",    " well, but",  " well but"};
-    enum { NEAR = 56 };
-    return HB_SPAN_HAS_ANY(hb_span_first(after, NEAR), words);
-}
-
-/* "the memory is enough for training": that went well. */
-static bool is_enough(struct hb_span before)
-{
-    static const char *const words[] = {"enough for ", "sufficient for "};
-    enum { NEAR = 20 };
-    return HB_SPAN_HAS_ANY(hb_span_last(before, NEAR), words) &&
-           !hb_span_has(hb_span_last(before, NEAR), "not ");
-}
-
-/* "training", but not where each module of PyTorch asks whether it is: "training=self.training". */
-static void take_training(struct hb_log_reader *r, const struct hb_form *form,
-                          const struct hb_form_place *place)
-{
-    if (!hb_span_starts(place->after, "=self.") && !goes_well(place->after) &&
-        !is_enough(place->before))
-        take_stem(r, form, place);
-}
-
-/* A device, not a part of a machine's name: "gke-x3-gpu-n1". */
-static void take_device(struct hb_log_reader *r, const struct hb_form *form,
-                        const struct hb_form_place *place)
-{
-    if (!hb_span_starts(hb_span_last(place->before, 1), "-") || !hb_span_starts(place->after, "-"))
-        take_mark(r, form, place);
-}
-
 static void take_word(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
@@ -86,33 +50,6 @@ static void take_word(struct hb_log_reader *r, const struct hb_form *form,
         device = device || hb_span_starts(place->after, parts[i]);
     if (ends && !device && begins_word(form, place->before))
         take_mark(r, form, place);
-}
-
-/* "train", not "the train code, it is ok". */
-static void take_train(struct hb_log_reader *r, const struct hb_form *form,
-                       const struct hb_form_place *place)
-{
-    if (!goes_well(place->after))
-        take_word(r, form, place);
-}
-
-/* "reinforcement learning", "when learning", not the field's name. */
-static void take_learning(struct hb_log_reader *r, const struct hb_form *form,
-                          const struct hb_form_place *place)
-{
-    static const char *const fields[] = {"eep ", "eep-", "eep_", "achine ", "achine-"};
-    enum { NEAR = 9 };
-    if (!HB_SPAN_HAS_ANY(hb_span_last(place->before, NEAR), fields))
-        take_word(r, form, place);
-}
-
-/* "batch size", "full_batch", not the layer that normalizes one. */
-static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
-                       const struct hb_form_place *place)
-{
-    static const char *const layers[] = {"_norm", "Norm", " norm"};
-    if (!HB_SPAN_HAS_ANY(hb_span_first(place->after, 5), layers))
-        take_stem(r, form, place);
 }
 
 /* "in saving", "when saving" */
@@ -199,37 +136,6 @@ static void take_share(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
-/* "huge amounts of RAM", not "16 GB of RAM", "a GPU RAM": what there is of it says nothing. */
-static void take_ram(struct hb_log_reader *r, const struct hb_form *form,
-                     const struct hb_form_place *place)
-{
-    static const char *const words[] = {" ", "of", "free", "system", "GPU", "gpu"};
-    struct hb_span s = place->before;
-    const char *end = NULL;
-    s.end -= s.end > s.at; /* the word's first letter */
-    bool device = false;
-    while (end != s.end) {
-        end = s.end;
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (hb_span_starts(hb_span_last(s, (ptrdiff_t)strlen(words[i])), words[i])) {
-                s.end -= strlen(words[i]);
-                device = device || words[i][0] == 'g' || words[i][0] == 'G';
-            }
-    }
-    bool has = s.end > s.at && (s.end[-1] == 'B' || s.end[-1] == 'G' || s.end[-1] == 'b');
-    bool high = hb_span_starts(hb_span_last(place->before, 6), "high ");
-    if (!has && !device && !high)
-        take_word(r, form, place);
-}
-
-/* Not where it "overflows", the phrase for any lack of memory. */
-static void take_chinese_ram(struct hb_log_reader *r, const struct hb_form *form,
-                             const struct hb_form_place *place)
-{
-    if (!hb_span_starts(place->after, "\u6ea2\u51fa"))
-        take_mark(r, form, place);
-}
-
 /* ".../logits/W/Adam/Assign": TensorFlow's name of an optimizer's state that is made. */
 static void take_slot(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
@@ -238,22 +144,6 @@ static void take_slot(struct hb_log_reader *r, const struct hb_form *form,
     hb_span_skip(&s, "_123456789");
     if (hb_span_starts(s, "/Assign") || hb_span_starts(s, "/Initializer"))
         take_mark(r, form, place);
-}
-
-/* A notebook's "----> 1 y = model.predict(x)": the cell's own line comes first. */
-static void take_call(struct hb_log_reader *r, const struct hb_form *form,
-                      const struct hb_form_place *place)
-{
-    static const char *const calls[] = {"predict",    "generate(",   "pipe(",   "pipeline(",
-                                        "transcribe", ".inference(", ".infer(", "sample("};
-    struct hb_span dashes = place->before;
-    struct hb_span s = place->after;
-    int64_t line;
-    hb_span_skip(&dashes, " -[0;32m\033");
-    if (dashes.at < dashes.end || !hb_span_int(&s, &line) || hb_form_log(r)->mark[form->fact]++)
-        return;
-    if (HB_SPAN_HAS_ANY(s, calls))
-        hb_form_log(r)->mark[HB_MARK_RUN_CALLED]++;
 }
 
 /* "many processes run on the first GPU", "GPU0 has so much process", "processes of other GPUs
@@ -333,177 +223,12 @@ static void take_logits(struct hb_log_reader *r, const struct hb_form *form,
 #define WORD(letters, rest, what) ROW(rest, what, letters, take_word)
 
 static const struct hb_form rows[] = {
-    STEM("iI", "nferenc", GENERATES),
-    WORD("iI", "nfer", GENERATES),
-    WORD("gG", "enerate", GENERATES),
-    WORD("gG", "eneration", GENERATES),
-    WORD("gG", "enerating", GENERATES),
-    WORD("pP", "redict", GENERATES),
-    WORD("dD", "etect", GENERATES),
-    WORD("pP", "redictor", GENERATES),
-    WORD("pP", "redicting", GENERATES),
-    WORD("sS", "ampling", GENERATES),
-    WORD("pP", "rediction", GENERATES),
-    STEM("tT", "ranscri", GENERATES),
-    STEM("dD", "iariz", GENERATES),
-    STEM("dD", "iffus", GENERATES),
-    STEM("dD", "enois", GENERATES),
-    STEM("uU", "pscal", GENERATES),
-    STEM("pP", "refill", GENERATES),
-    STEM("pP", "rompt", GENERATES),
-    STEM("cC", "hat", GENERATES),
-    WORD("dD", "emo", GENERATES),
-    STEM("sS", "ummariz", GENERATES),
-    STEM("gG", "radio", GENERATES),
-    STEM("hH", "ires", GENERATES),
-    STEM("hH", "ighres", GENERATES),
-    STEM("tT", "ranslat", GENERATES),
-    STEM("gG", "guf", GENERATES),
-    SIGN("GGUF", GENERATES),
-    SIGN("I2V", GENERATES),
-    SIGN("i2v", GENERATES),
-    SIGN("T2V", GENERATES),
-    SIGN("t2v", GENERATES),
-    WORD("sS", "peech", GENERATES),
-    WORD("vV", "oice", GENERATES),
-    WORD("cC", "hatbot", GENERATES),
-    SIGN("image to ", GENERATES),
-    SIGN("vram state", GENERATES),
-    SIGN("context length", GENERATES),
-    SIGN("context window", GENERATES),
-    SIGN("context size", GENERATES),
-    WORD("bB", "pw", GENERATES),
-    SIGN("p2p", GENERATES),
-    WORD("pP", "red", GENERATES),
-    SIGN("app.py", GENERATES),
-    STEM("oO", "llama", GENERATES),
-    STEM("cC", "omfy", GENERATES),
-    STEM("wW", "hisper", GENERATES),
-    WORD("vV", "ideo", GENERATES),
-    WORD("vV", "ideos", GENERATES),
-    WORD("sS", "erver", GENERATES),
-    STEM("dD", "eploy", GENERATES),
-    STEM("qQ", "uantiz", GENERATES),
-    STEM("wW", "orkflow", GENERATES),
-    WORD("oO", "cr", GENERATES),
-    SIGN("OCR", GENERATES),
-    WORD("vV", "ae", GENERATES),
-    SIGN("VAE", GENERATES),
-    SIGN("_ctx", GENERATES),
-    STEM("fF", "ooocus", GENERATES),
-    STEM("iI", "nvokeai", GENERATES),
-    SIGN("nvokeAI", GENERATES),
-    WORD("tT", "ts", GENERATES),
-    WORD("T", "TS", GENERATES),
-    SIGN("egment-anything", GENERATES),
-    SIGN("egment_anything", GENERATES),
-    SIGN("AutomaticMask", GENERATES),
-    SIGN("PPStructure", GENERATES),
-    SIGN("-render", GENERATES),
-    SIGN("render.py", GENERATES),
-    SIGN("render_only", GENERATES),
-    STEM("iI", "npaint", GENERATES),
-    STEM("wW", "aifu", GENERATES),
-    STEM("eE", "srgan", GENERATES),
-    STEM("bB", "enchmark", GENERATES),
-    STEM("bB", "asecall", GENERATES),
-    STEM("rR", "erank", GENERATES),
-    WORD("dD", "ecode", GENERATES),
-    WORD("dD", "ecoding", GENERATES),
-    SIGN("model.encode(", GENERATES),
-    SIGN("SentenceTransformer", NAMES),
-    SIGN("mbedding of ", NAMES),
-    SIGN("mbedding it", NAMES),
-    SIGN("mbedding documents", NAMES),
-    SIGN("mbed documents", NAMES),
-    SIGN("mbeddings of ", NAMES),
-    SIGN("sentence_transformers", NAMES),
-    STEM("rR", "estorat", GENERATES),
-    STEM("sS", "ynthesi", GENERATES),
-    STEM("sS", "uper-res", GENERATES),
-    STEM("sS", "uper_res", GENERATES),
-    STEM("kK", "obold", GENERATES),
-    STEM("oO", "obabooga", GENERATES),
-    STEM("eE", "xllama", GENERATES),
-    STEM("aA", "lphafold", GENERATES),
-    SIGN("VectorStore", GENERATES),
-    STEM("dD", "emucs", GENERATES),
-    SIGN("LAMMPS", GENERATES),
-    SIGN("lammps", GENERATES),
-    WORD("fF", "olding", GENERATES),
-    STEM("cC", "olabfold", GENERATES),
-    SIGN("ColabFold", GENERATES),
-    WORD("rR", "esidues", GENERATES),
-    STEM("pP", "rotein", GENERATES),
-    STEM("fF", "aceswap", GENERATES),
-    STEM("lL", "ipsync", GENERATES),
-    STEM("aA", "nimat", GENERATES),
-    WORD("cC", "ompletions", GENERATES),
-    SIGN("Node Type:", GENERATES),
-    SIGN("tokens/s", GENERATES),
-    SIGN("torch::jit", GENERATES),
-    SIGN(".toTensor()", GENERATES),
-    SIGN("tok/s", GENERATES),
-    SIGN("xecutionProvider", GENERATES),
-    SIGN("execution_provider", GENERATES),
-    SIGN("during embedding", GENERATES),
-    WORD("lL", "lm", NAMES),
-    SIGN("LLM", NAMES),
-    STEM("fF", "lux", NAMES),
-    STEM("hH", "unyuan", NAMES),
-    SIGN("SDXL", NAMES),
-    STEM("lL", "lama", NAMES),
-    STEM("qQ", "wen", NAMES),
-    STEM("gG", "emma", NAMES),
-    STEM("mM", "istral", NAMES),
-    STEM("mM", "ixtral", NAMES),
-    STEM("vV", "icuna", NAMES),
-    STEM("cC", "hatglm", NAMES),
-    STEM("iI", "nternlm", NAMES),
-    STEM("bB", "aichuan", NAMES),
-    STEM("dD", "eepseek", NAMES),
-    STEM("cC", "ommand-r", NAMES),
-    STEM("cC", "ogv", NAMES),
-    STEM("cC", "odellama", NAMES),
-    STEM("wW", "izard", NAMES),
-    STEM("fF", "alcon", NAMES),
-    STEM("sS", "tarcoder", NAMES),
-    STEM("mM", "inicpm", NAMES),
-    STEM("mM", "ochi", NAMES),
-    STEM("wW", "an2", NAMES),
-    STEM("lL", "tx", NAMES),
-    SIGN("LLaVA", NAMES),
-    SIGN("llava", NAMES),
-    SIGN("InternVL", NAMES),
-    SIGN("-Instruct", NAMES),
-    SIGN("-instruct", NAMES),
-    SIGN("-Chat", NAMES),
-    SIGN(" app ", GENERATES),
-    SIGN("eb-UI", GENERATES),
-    SIGN("eb UI", GENERATES),
-    SIGN("to image", GENERATES),
-    SIGN("to speech", GENERATES),
-    SIGN("txt2", GENERATES),
-    SIGN("img2", GENERATES),
-    SIGN("text2", GENERATES),
-    SIGN("KSampler", GENERATES),
-    SIGN("SamplerCustom", GENERATES),
-    SIGN("--sample ", GENERATES),
-    SIGN("test.py", GENERATES),
-    SIGN("test code", GENERATES),
-    SIGN("to evaluate", GENERATES),
-    SIGN("in decorate_context", GENERATES), /* gradients are off */
-    SIGN("jit(decode", GENERATES),
-    SIGN("jit(sample", GENERATES),
-    SIGN("pipeline(", GENERATES),
-    SIGN("unloading all loaded models", GENERATES),
-    SIGN("\u751f\u6210\u56fe", GENERATES), /* "generate a picture", "infer" in Chinese */
-    SIGN("\u58f0\u97f3", GENERATES),       /* "voice", "speech" */
-    SIGN("\u8bed\u97f3", GENERATES),
-    SIGN("\u63a8\u7406", GENERATES),
-    SIGN("\u63a8\u8ad6", GENERATES), /* "infer" in Japanese and Korean, "deploy" in Chinese */
-    SIGN("\ucd94\ub860", GENERATES),
-    SIGN("\u90e8\u7f72", GENERATES),
+    SIGN("jit(train", STEP_NAMED),
+    SIGN("jit_train", STEP_NAMED),
+    SIGN("jit(generate", RUN_NAMED),
+    SIGN("jit_generate", RUN_NAMED),
+    SIGN("jit(decode", RUN_NAMED),
+    SIGN("jit(sample", RUN_NAMED),
     STEM("sS", "erving", SERVES),
     WORD("sS", "erve", SERVES),
     STEM("vV", "llm", SERVES),
@@ -545,35 +270,6 @@ static const struct hb_form rows[] = {
     ROW("save", SAVES, NULL, take_save),
     ROW("esum", SAVES, "rR", take_resume),
     ROW("estor", SAVES, "rR", take_resume),
-    ROW("AM", RAM, "R", take_ram),
-    ROW("am", RAM, "r", take_ram),
-    SIGN("system memory", RAM),
-    ROW("\u5185\u5b58", RAM, NULL, take_chinese_ram), /* "main memory" in Chinese */
-    SIGN("main memory", RAM),
-    STEM("kK", "ubelet", RAM), /* it ends pods for the host's memory alone */
-    SIGN("host memory", RAM),
-    SIGN("CPU memory", RAM),
-    SIGN("CPU Memory", RAM),
-    SIGN("machine memory", RAM),
-    STEM("sS", "wapfile", RAM),
-    SIGN("GPU", DEVICE),
-    ROW("gpu", DEVICE, NULL, take_device),
-    SIGN("Gpu", DEVICE),
-    SIGN("CUDA", DEVICE),
-    SIGN("cuda", DEVICE),
-    SIGN("Cuda", DEVICE),
-    SIGN("VRAM", DEVICE),
-    SIGN("vram", DEVICE),
-    SIGN("HBM", DEVICE),
-    SIGN("hbm", DEVICE),
-    SIGN("TPU", DEVICE),
-    SIGN("tpu", DEVICE),
-    SIGN("MPS", DEVICE),
-    SIGN("Metal", DEVICE),
-    SIGN("NPU", DEVICE),
-    SIGN("XPU", DEVICE),
-    SIGN("HIP", DEVICE),
-    SIGN("\u663e\u5b58", DEVICE),
     SIGN("because of fragmentation", PIECES),
     SIGN("due to fragmentation", PIECES),
     SIGN("due to memory fragmentation", PIECES),
@@ -611,16 +307,6 @@ static const struct hb_form rows[] = {
     SIGN("cross_entropy", LOGITS),
     SIGN("logits", LOGITS),
     ROW("logits", WHOLE_LOGITS, NULL, take_logits),
-    ROW("-> ", CALLS, NULL, take_call),
-    SIGN("hen inference", RUN_CALLED),
-    SIGN("hen I inference", RUN_CALLED),
-    SIGN("hile inferenc", RUN_CALLED),
-    SIGN("emory during inference", RUN_CALLED),
-    SIGN("emory at inference", RUN_CALLED),
-    SIGN("emory in inference", RUN_CALLED),
-    SIGN("emory when testing", RUN_CALLED),
-    SIGN("emory during testing", RUN_CALLED),
-    SIGN("emory in test", RUN_CALLED),
     ROW("bad_alloc", DEVICE_ALLOC, NULL, take_bad_alloc),
     ROW("VISIBLE_DEVICES", MANY, NULL, take_devices),
     ROW("device_map", ONE, NULL, take_map),
@@ -670,27 +356,6 @@ static const struct hb_form rows[] = {
     SIGN("conv2d(", IMAGES),
     SIGN("conv3d(", IMAGES),
     SIGN("interpolate(", IMAGES),
-    {"rain", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT", .handle = take_train,
-     .unless = "ctx_t"}, /* llama.cpp's name of a length */
-    WORD("pP", "retrain", LEARNS),
-    STEM("rR", "etrain", LEARNS),
-    STEM("tT", "rainer", LEARNS),
-    {"raining", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "tT",
-     .handle = take_training, .unless = "self.t"},
-    STEM("fF", "inetun", LEARNS),
-    STEM("tT", "extual inversion", LEARNS),
-    STEM("fF", "ine-tun", LEARNS),
-    STEM("fF", "ine tun", LEARNS),
-    STEM("fF", "ine-Tun", LEARNS),
-    STEM("fF", "ine Tun", LEARNS),
-    STEM("fF", "ineTun", LEARNS),
-    STEM("pP", "retraining", LEARNS),
-    STEM("eE", "poch", LEARNS),
-    WORD("gG", "radient", LEARNS),
-    ROW("earning", LEARNS, "lL", take_learning),
-    ROW("atch", HINTS, "bB", take_batch),
-    SIGN("samples_per_gpu", LEARNS),  /* OpenMMLab's batch of training */
-    STEM("sS", "ubdivisions", HINTS), /* darknet's parts of a batch */
     SIGN("esolution", INPUTS),
     SIGN("mage size", INPUTS),
     SIGN("width: ", INPUTS),
@@ -707,54 +372,10 @@ static const struct hb_form rows[] = {
     SIGN("equence length", INPUTS),
     SIGN("ong sequence", INPUTS),
     WORD("iI", "mages", INPUTS),
-    WORD("lL", "oss", LEARNS),
-    WORD("rR", "ollout", LEARNS),
-    WORD("gG", "rpo", LEARNS),
-    WORD("pP", "po", LEARNS),
-    {"ft", HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_LEARNS, .text = "sS", .handle = take_word,
-     .unless = ".s"}, /* a file's ending */
-    STEM("G", "RPO", LEARNS),
-    STEM("P", "PO", LEARNS), /* not "SUPPORTED" */
-    SIGN("SFT", LEARNS),
-    STEM("D", "PO", LEARNS),
-    STEM("zZ", "ero2", LEARNS),
-    STEM("zZ", "ero3", LEARNS),
-    SIGN("ZeRO-", LEARNS),
-    SIGN("learning_rate", LEARNS),
-    SIGN("I trained", LEARNS),
-    SIGN("We trained", LEARNS),
-    SIGN(" we trained", LEARNS),
-    SIGN("micro_batch", LEARNS),
-    SIGN("per_device_batch", LEARNS),
-    SIGN("fsdp", LEARNS),
-    SIGN("FSDP", LEARNS),
-    SIGN("\u8bad\u7ec3",
-         LEARNS), /* "train", "fine-tune" in Chinese, "learn" in Japanese and Korean */
-    SIGN("\u5fae\u8c03", LEARNS),
-    SIGN("\u5b66\u7fd2", LEARNS),
-    SIGN("\ud559\uc2b5", LEARNS),
-    SIGN(".fit(", LEARNS),
-    STEM("dD", "reambooth", LEARNS),
-    SIGN("sd-scripts", LEARNS),
-    STEM("qQ", "lora", LEARNS),
-    STEM("aA", "xolotl", LEARNS),
-    STEM("gG", "alore", LEARNS),
-    SIGN("stage3_", LEARNS),
-    SIGN("per_device_train", TRAINS),
-    SIGN("nstruction tuning", TRAINS),
-    SIGN("nstruction Tuning", TRAINS),
-    SIGN("parameter tuning", TRAINS),
-    STEM("mM", "bs", TRAINS), /* "mbs4": sequences of a microbatch */
-    SIGN("training_loop", TRAINS),
     SIGN("Could not find any implementation", NO_ENGINE),
     SIGN("could not be created", NO_ENGINE),
     SIGN("ngine building failed", NO_ENGINE),
     SIGN("nternal error: plugin node", NO_ENGINE),
-    SIGN("jit(train", TRAINS),
-    SIGN("train_step", TRAINS),
-    SIGN("jit_train", TRAINS),
-    SIGN(".backward(", TRAINS),
-    SIGN("run_backward(", TRAINS),
     SIGN(".backward(", BACKWARD),
     SIGN("run_backward(", BACKWARD),
     SIGN("optimizer.step()", UPDATES),
@@ -773,8 +394,6 @@ static const struct hb_form rows[] = {
     SIGN("during optimizer step", UPDATES),
     SIGN("\u521d\u59cb\u5316optimizer", UPDATES), /* "initialize", "states of the optimizer" */
     SIGN("\u4f18\u5316\u5668\u72b6\u6001", UPDATES),
-    SIGN("optimizer", TRAINS),
-    SIGN("transpose(jvp", TRAINS),
     SIGN("kIOGPU", METAL),
     SIGN("IOGPUMetal", METAL),
     SIGN("ggml_metal", METAL),

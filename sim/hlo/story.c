@@ -97,37 +97,26 @@ void hb_teller_part(const struct teller *t, const char *name, int64_t bytes, boo
         s->parts[s->part_count++] = (struct hb_story_part){name, bytes, inside};
 }
 
-/* Whether anything says that a model is run, or what runs one is named. */
-static bool may_run(const struct teller *t)
+/* A few words decide only where they are of one mind. */
+static bool is_decided(const struct hb_evidence *evidence)
 {
-    const int64_t *mark = t->log->mark;
-    const int64_t *framework = t->log->framework;
-    return mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || mark[HB_MARK_NAMES] ||
-           framework[HB_FW_LOG_TENSORRT] || framework[HB_FW_LOG_GGML] || framework[HB_FW_LOG_ONNX];
+    enum { MANY = 4, CLEAR = 80 };
+    return evidence->words >= MANY || (evidence->words && llabs(evidence->trains) >= CLEAR);
 }
 
+/* The name of what was compiled proves it, before all words. */
 bool hb_teller_trains(const struct teller *t)
 {
     const int64_t *mark = t->log->mark;
-    /* One word of training among many of running is a name, "trainer.precision". */
-    bool learns = 3 * mark[HB_MARK_LEARNS] > mark[HB_MARK_GENERATES] + mark[HB_MARK_SERVES];
-    learns = learns && !mark[HB_MARK_RUN_CALLED];
-    return mark[HB_MARK_TRAINS] || learns ||
-           (mark[HB_MARK_HINTS] && !may_run(t) && !hb_teller_is_least(t));
-}
-
-/* Trainers, JAX and TensorFlow train the models that others run. */
-static bool is_of_trainers(const struct teller *t)
-{
-    return t->story->framework <= HB_FW_LOG_JAX || t->story->framework == HB_FW_LOG_TENSORFLOW;
+    if (mark[HB_MARK_STEP_NAMED] || mark[HB_MARK_RUN_NAMED])
+        return mark[HB_MARK_STEP_NAMED] > 0;
+    return is_decided(&t->log->evidence) && t->log->evidence.trains > 0;
 }
 
 bool hb_teller_generates(const struct teller *t)
 {
-    const int64_t *mark = t->log->mark;
-    bool named = mark[HB_MARK_NAMES] && !is_of_trainers(t);
-    return (mark[HB_MARK_GENERATES] || mark[HB_MARK_SERVES] || mark[HB_MARK_RUN_CALLED] || named) &&
-           !hb_teller_trains(t);
+    bool named = t->log->mark[HB_MARK_RUN_NAMED] && !t->log->mark[HB_MARK_STEP_NAMED];
+    return named || (is_decided(&t->log->evidence) && !hb_teller_trains(t));
 }
 
 bool hb_teller_is_least(const struct teller *t)

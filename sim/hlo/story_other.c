@@ -199,12 +199,11 @@ static bool names_limit(const struct teller *t)
     return false;
 }
 
-/* Whether memory ran short, nobody says whose, in a text that speaks of the host's alone. */
-static bool is_of_host_alone(const struct teller *t)
+/* Whether memory ran short, nobody says how much, where words speak for the host's. */
+static bool is_of_host(const struct teller *t)
 {
-    const int64_t *mark = t->log->mark;
-    return t->story->kind == HB_LOG_ANY && hb_teller_fact(t, HB_FACT_ASKED) < 0 &&
-           mark[HB_MARK_RAM] && !mark[HB_MARK_DEVICE];
+    enum { CLEAR = 100 };
+    return hb_teller_fact(t, HB_FACT_ASKED) < 0 && t->log->evidence.host >= CLEAR;
 }
 
 /* A refusal in anybody's words: by its figures, and by what the log tells of the program. */
@@ -213,7 +212,7 @@ void hb_tell_refusal(const struct teller *t)
     struct hb_story *s = t->story;
     int64_t asked = hb_teller_fact(t, HB_FACT_ASKED);
     int64_t left = left_by_table(t);
-    if (is_of_host_alone(t)) {
+    if (is_of_host(t)) {
         hb_tell_host(t);
         return;
     }

@@ -70,10 +70,8 @@ static void mark_giant(const struct teller *t, bool above)
     const int64_t *mark = t->log->mark;
     bool named = mark[HB_MARK_SCORES] || mark[HB_MARK_LOGITS];
     bool trainer = t->story->framework < HB_FW_LOG_JAX;
-    hb_teller_trait(
-        t, mark[HB_MARK_LOGITS] ? mark[HB_MARK_SCORES] && above : mark[HB_MARK_SCORES] || above,
-        HB_TRAIT_SCORES);
-    hb_teller_trait(t, !named && (!above || mark[HB_MARK_IMAGES]) && !trainer, HB_TRAIT_UNNAMED);
+    hb_teller_trait(t, mark[HB_MARK_SCORES] && (above || !mark[HB_MARK_LOGITS]), HB_TRAIT_SCORES);
+    hb_teller_trait(t, !named && !trainer, HB_TRAIT_UNNAMED);
 }
 
 /* What the figures are. A driver gives a tenth less than the device has, where it does not say what

@@ -1,0 +1,39 @@
+/* What the words of a log speak for, each by its weight: that a model is trained or run, that
+ * memory of the host or of a device was short. The weights are learnt from texts whose end is known
+ * (tests/golden/logs/weigh.py). */
+#ifndef HB_SIM_HLO_EVIDENCE_H
+#define HB_SIM_HLO_EVIDENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "sim/hlo/logtext.h"
+
+/* Weights are hundredths, in the logarithm of odds. */
+struct hb_evidence_word {
+    const char *text; /* a word; two neighbours with a space between; a stem, "infer*" */
+    int trains;       /* above 0: it speaks for a step of training; below: for running a model */
+    int host;         /* above 0: for the host's memory; below: for a device's */
+};
+
+extern const struct hb_evidence_word hb_evidence_words[];
+extern const size_t hb_evidence_word_count;
+/* Where no word is known. */
+extern const struct hb_evidence_word hb_evidence_bias;
+
+/* Sums of weights and bias. */
+struct hb_evidence {
+    int64_t trains;
+    int64_t host;
+    int64_t words; /* that have a weight for `trains` */
+};
+
+struct hb_evidence_reader;
+
+struct hb_evidence_reader *hb_evidence_begin(struct hb_arena *arena);
+/* Reads a line, or a part of one that ends between two words. */
+void hb_evidence_take(struct hb_evidence_reader *reader, struct hb_span line);
+struct hb_evidence hb_evidence_sum(const struct hb_evidence_reader *reader);
+
+#endif

@@ -1,0 +1,148 @@
+"""Weighs words: how much each speaks for training against running a model, and for the host's memory against a
+device's, by the texts of wild.txt. Writes the table of sim/hlo/evidence.c: python3 tests/golden/logs/weigh.py
+
+Logistic regression with a price on each word (L1), then once more on the stems and the words that are left, almost free (L2). Reads
+words as sim/hlo/evidence.c does: runs of letters in lower case, the parts of CamelCase, pairs of neighbours in a line,
+two characters of Chinese, Japanese and Korean, and stems ("infer*"). Without arguments of wild.txt; other files in its
+form can be named."""
+import math
+import re
+import sys
+
+TRAINING = {'smaller_batch', 'remat', 'loss_chunks', 'shard_state', 'offload_optimizer', 'smaller_moments',
+            'sharded_checkpoint'}
+RUNNING = {'fewer_requests', 'fewer_bits', 'shard_weights', 'server_share', 'kv_budget'}
+OF_SIZE = {'unknown', 'size', 'single_giant', 'state', 'fragmentation'}
+STEMS = '''alphafold animat basecall benchmark chat checkpoint colabfold comfy deepseek detect dreambooth embed epoch
+evaluat evict exllam falcon finetun gradient infer inferenc inpaint invoke kubelet learn llama mistral
+mixtral ollama optimiz predict pretrain protein qlora qwen reconstruct render rerank resnet restor retrain sampl
+segment serv starcoder swap synthes tokeniz train trainer transcri transduc upscal vicuna voxel whisper wizard
+worker'''.split()
+NAMED = set('generate generating generation'.split())  # weighed in any case, as stems are
+PLAIN = set('''about after all also and any are because been but can could did does for from had has have how into its just more
+not now only other out please same should since some than that the their them then there they this was were what when which while will
+with would you your'''.split())
+REFUSED = set('''alloc allocat* allocate allocated allocation allocator already bytes capacity cuda device error exception
+exhausted failed free gib gpu hip kib memory memoryerror mib oom out outofmemoryerror reserved resource resourceexhaustederror runtime
+request runtimeerror total torch traceback tried trying'''.split())  # they tell of the refusal, nothing of the program
+LETTERS = 24  # of a word that count
+SHORTEST = 3
+LEAST = 4     # texts with a word that is weighed
+EVEN = 0.4    # taken off the bias: there are more texts of training here than elsewhere
+
+WORD = re.compile('[A-Za-z]+|[\u3000-\ud7ff]+')
+PART = re.compile('[A-Z]+(?![a-z])|[A-Z]?[a-z]+')
+
+
+def is_telling(word):
+    return len(word) >= SHORTEST and word not in PLAIN
+
+
+def words_of(text):
+    found = set()
+    for line in text.split('\n'):
+        before = None
+        for run in WORD.findall(line):
+            if run[0] >= '\x80':
+                found.update(run[i:i + 2] for i in range(len(run) - 1))
+                before = None
+                continue
+            whole = run.lower()[:LETTERS]
+            for word in {whole} | {part.lower()[:LETTERS] for part in PART.findall(run)}:
+                if is_telling(word):
+                    found.add(word)
+                    found.update(stem + '*' for stem in STEMS if word.startswith(stem))
+            if before and is_telling(before) and is_telling(whole):
+                found.add(before + ' ' + whole)
+            before = whole
+    return found
+
+
+def read(path):
+    """Rows: what the thread ended with (behind a bar), else what is said."""
+    rows = []
+    for line in open(path, encoding='utf8', errors='replace'):
+        if not line.startswith('@ '):
+            rows[-1][2].append(line)
+            continue
+        row, _, other = line[2:].strip().partition(' | ')
+        said, other = row.split()[3:5], other.split()
+        said = other[-2:] if len(other) in (2, 4) else said
+        rows.append((said[0], said[1], []))
+    return [(cause, knob, words_of(''.join(text))) for cause, knob, text in rows]
+
+
+def train(rows, names, price, ridge, rounds):
+    """Newton's step for one word after the other. Rows: (words, +1 or -1). Returns bias and weights."""
+    index = {word: i for i, word in enumerate(names)}
+    of_word = [[] for _ in names]
+    for row, (words, _) in enumerate(rows):
+        for word in words:
+            if word in index:
+                of_word[index[word]].append(row)
+    signs = [sign for _, sign in rows]
+    margins, weights, bias = [0.0] * len(rows), [0.0] * len(names), 0.0
+
+    def step(members, weight, price, ridge):
+        slope, bend = ridge * weight, ridge + 1e-6
+        for row in members:
+            wrong = 1 / (1 + math.exp(min(signs[row] * margins[row], 500)))
+            slope -= signs[row] * wrong
+            bend += wrong * (1 - wrong)
+        aim = bend * weight - slope
+        aim = (aim - price if aim > price else aim + price if aim < -price else 0.0) / bend
+        move = max(-1.0, min(1.0, aim - weight))
+        for row in members:
+            margins[row] += move
+        return weight + move
+
+    active = range(len(names))
+    for turn in range(rounds):
+        bias = step(range(len(rows)), bias, 0.0, 0.0)
+        for i in active:
+            if weights[i] or of_word[i]:
+                weights[i] = step(of_word[i], weights[i], price, ridge)
+        active = range(len(names)) if turn % 8 == 7 else [i for i in range(len(names)) if weights[i]]
+    return bias, weights
+
+
+def weigh(rows, price, stems):
+    """The bias, and a weight for each word that counts."""
+    count = {}
+    for words, _ in rows:
+        for word in words:
+            count[word] = count.get(word, 0) + 1
+    names = sorted(word for word, n in count.items() if n >= LEAST)
+    _, weights = train(rows, names, price, 0.0, 64)
+    names = [word for word, w in zip(names, weights) if abs(w) > 0.02 or (stems and (word[-1] == '*' or word in NAMED))]
+    bias, weights = train(rows, names, 0.0, 0.5, 32)
+    return bias, dict(zip(names, weights))
+
+
+def rows_of(texts):
+    trains = [({word for word in words if REFUSED.isdisjoint(word.split())}, 1 if knob in TRAINING else -1) for cause, knob, words in texts
+              if cause in OF_SIZE and knob in TRAINING | RUNNING]
+    hosts = [(words, 1 if cause == 'host_memory' else -1) for cause, knob, words in texts]
+    return trains, hosts
+
+
+def main():
+    texts = [t for path in sys.argv[1:] or ['tests/golden/logs/wild.txt'] for t in read(path)]
+    trains, hosts = rows_of(texts)
+    (bias_trains, of_trains), (bias_host, of_host) = weigh(trains, 0.7, True), weigh(hosts, 2.8, False)
+    bias_trains -= EVEN
+    print('/* What words weigh, by %d texts whose end is known: written by tests/golden/logs/weigh.py. */' % len(texts))
+    print('#include "sim/hlo/evidence.h"\n')
+    print('const struct hb_evidence_word hb_evidence_bias = {"", %d, %d};' % (round(100 * bias_trains),
+                                                                            round(100 * bias_host)))
+    print('const struct hb_evidence_word hb_evidence_words[] = {')
+    for word in sorted(set(of_trains) | set(of_host)):
+        told = ''.join(c if c < '\x80' else '\\u%04x' % ord(c) for c in word)
+        row = round(100 * of_trains.get(word, 0)), round(100 * of_host.get(word, 0))
+        if any(row):
+            print('    {"%s", %d, %d},' % ((told,) + row))
+    print('};\nconst size_t hb_evidence_word_count = sizeof hb_evidence_words / sizeof *hb_evidence_words;')
+
+
+if __name__ == '__main__':
+    main()
