@@ -8,22 +8,16 @@ static bool check_block(const struct hb_refusing *r, const struct hb_block *b, b
 {
     const struct hb_attention *a = &b->attention;
     const struct hb_refusal gaps[] = {
-        {a->kind != HB_ATTN_GQA, ".attention.kind",
-         "only gqa is simulated with torchtitan yet (mla with runtime.framework: megatron)"},
+        {a->kind == HB_ATTN_NONE, ".attention.kind",
+         "only gqa and mla are simulated with torchtitan yet"},
         {a->kernel != HB_KERNEL_FLASH, ".attention.kernel",
          "only flash is simulated with torchtitan yet (naive with runtime.framework: megatron)"},
-        {b->norm != HB_NORM_RMS, ".norm", "only rmsnorm is simulated with torchtitan yet"},
-        {a->bias == HB_BIAS_ALL, ".attention.bias",
-         "of the output's projection it is not simulated with torchtitan yet; use qkv, or false"},
         {a->bias != HB_BIAS_NONE && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
          "products with biases are not in torchtitan's list of what is kept; use none or full"},
-        {b->mlp.bias, ".mlp.bias", "biases are not simulated with torchtitan yet; use bias: false"},
-        {b->dropout > 0, ".dropout", "not simulated with torchtitan yet; use dropout: 0"},
-        {a->dropout > 0, ".attention.dropout", "not simulated with torchtitan yet; use dropout: 0"},
-        {b->moe.experts == 0 && b->mlp.kind != HB_MLP_SWIGLU && b->mlp.kind != HB_MLP_GEGLU,
-         ".mlp.kind", "only swiglu and geglu are simulated with torchtitan yet"},
-        {a->fused_qkv, ".attention.fused_qkv",
-         "fused weights are not simulated with torchtitan yet; use false"},
+        {b->mlp.bias && b->mlp.kind != HB_MLP_GELU, ".mlp.bias",
+         "biases of gated MLPs are not simulated with torchtitan yet; use bias: false"},
+        {b->moe.experts == 0 && b->mlp.kind == HB_MLP_RELU2, ".mlp.kind",
+         "only swiglu, geglu and gelu are simulated with torchtitan yet"},
         {b->mlp.fused, ".mlp.fused",
          "fused weights are not simulated with torchtitan yet; use false"},
         {a->sinks, ".attention.sinks", "not simulated with torchtitan yet; use false"},
@@ -257,7 +251,7 @@ static bool check_second(const struct hb_refusing *r, const struct hb_spec *s, c
         {asked && s->runtime.fsdp1, key, "not simulated with runtime.fsdp1 yet; use false"},
         {asked && (s->runtime.wrap_root || tied), key,
          "not simulated where the ends are the root's own yet (runtime.wrap: root, "
-         "model.tied_embeddings); use false"},
+         "model.tied_embeddings, model.positions); use false"},
         {asked && s->optimizer.params_offload != HB_PLACE_NONE, key,
          "not simulated with params_offload yet; use false"},
     };
@@ -267,7 +261,7 @@ static bool check_second(const struct hb_refusing *r, const struct hb_spec *s, c
 /* TRL's GRPOTrainer, as its code makes log-probabilities of whole logits. */
 static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, bool plain, bool zero)
 {
-    bool tied = s->model.tied_embeddings && !plain;
+    bool tied = (s->model.tied_embeddings || s->model.positions > 0) && !plain;
     const struct hb_refusal gaps[] = {
         {s->loss.kernel != HB_LOSS_EAGER, "loss.kernel", "grpo has its own loss; use eager"},
         {s->loss.chunks > 1, "loss.chunks", "not simulated with grpo yet; use 1"},
@@ -353,6 +347,71 @@ static bool check_post_norm(const struct hb_refusing *r, const struct hb_spec *s
     return !b->post_norm || HB_REFUSE(r, gaps);
 }
 
+/* Keys of GPT-2's layers: the first that the block has; null: none. */
+static const char *key_of_gpt(const struct hb_block *b)
+{
+    const struct {
+        bool has;
+        const char *key;
+    } told[] = {{b->norm == HB_NORM_LAYER, ".norm"},
+                {b->attention.fused_qkv, ".attention.fused_qkv"},
+                {b->attention.bias == HB_BIAS_ALL, ".attention.bias"},
+                {b->moe.experts == 0 && b->mlp.kind == HB_MLP_GELU, ".mlp.kind"},
+                {b->dropout > 0, ".dropout"},
+                {b->attention.dropout > 0, ".attention.dropout"}};
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (told[i].has)
+            return told[i].key;
+    return NULL;
+}
+
+static bool is_fsdp1_or_zero3(const struct hb_spec *s)
+{
+    return s->runtime.fsdp1 || (s->precision.master && s->mesh[HB_AX_FSDP] > 1);
+}
+
+/* On the bench: one device, copies and FSDP2 of dense layers, whole or checkpointed. */
+static bool check_gpt(const struct hb_refusing *r, const struct hb_spec *s,
+                      const struct hb_block *b)
+{
+    const char *key = key_of_gpt(b);
+    const struct hb_refusal gaps[] = {
+        {b->attention.kind == HB_ATTN_MLA, key, "not simulated with mla yet"},
+        {b->moe.experts > 0, key, "not simulated with experts and torchtitan yet"},
+        {b->post_norm, key, "not simulated with post_norm yet"},
+        {s->mesh[HB_AX_TENSOR] > 1, key, "not simulated with torchtitan's mesh.tensor yet"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, key, "not simulated with torchtitan's mesh.sequence yet"},
+        {s->runtime.compile, key, "not simulated with compiled layers yet"},
+        {s->runtime.framework == HB_FW_TORCHTUNE, key, "is of no model of torchtune"},
+        {b->remat.policy == HB_POLICY_NAMES, key,
+         "not simulated with torchtitan's list of what is kept yet; use policy: none or full"},
+        {parts_passes(s), key, "not simulated with schedules that part the backward pass yet"},
+        {is_fsdp1_or_zero3(s), key, "not simulated with FSDP1 or ZeRO-3 yet"},
+        {s->precision.fp8 != HB_FP8_NONE, key, "not simulated with precision.fp8 yet"},
+        {s->loss.chunks > 1 && s->mesh[HB_AX_FSDP] > 1, key,
+         "not simulated with torchtitan's loss.chunks yet"},
+    };
+    return !key || HB_REFUSE(r, gaps);
+}
+
+/* DeepSeek's attention as torchtitan has it. */
+static bool check_mla(const struct hb_refusing *r, const struct hb_spec *s,
+                      const struct hb_block *b)
+{
+    static const char *const key = ".attention.kind";
+    const struct hb_refusal gaps[] = {
+        {s->mesh[HB_AX_TENSOR] > 1, key, "mla is not simulated with mesh.tensor yet"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, key, "mla is not simulated with mesh.sequence yet"},
+        {s->runtime.compile, key, "mla is not simulated with compiled layers yet"},
+        {s->runtime.framework == HB_FW_TORCHTUNE, key, "mla is of no model of torchtune"},
+        {is_fsdp1_or_zero3(s), key, "mla is not simulated with FSDP1 or ZeRO-3 yet"},
+        {b->attention.bias != HB_BIAS_NONE, ".attention.bias", "DeepSeek has none; use false"},
+        {!b->attention.rope, ".attention.rope", "DeepSeek has it; use true"},
+        {b->post_norm, ".post_norm", "not simulated with mla yet; use false"},
+    };
+    return b->attention.kind != HB_ATTN_MLA || HB_REFUSE(r, gaps);
+}
+
 /* Schedules that part the backward pass run a layer that is checkpointed again for each weight. */
 static bool check_parted(const struct hb_refusing *r, const struct hb_spec *s,
                          const struct hb_block *b)
@@ -400,8 +459,10 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
         {!offload_is_known(s, plain, tune), "optimizer.offload",
          "simulated with torchtune (paged states), or with params_offload under FSDP "
          "(CPUOffloadPolicy), only yet; use none, or both pinned_host"},
-        {s->model.positions > 0, "model.positions",
-         "not simulated with torchtitan yet; use positions: 0"},
+        {s->model.positions > 0 && s->model.positions < s->batch.seq, "model.positions",
+         "less than batch.seq; use as many and more"},
+        {s->model.positions > 0 && s->mesh[HB_AX_PIPELINE] > 1, "model.positions",
+         "not simulated with pipelines yet; use positions: 0"},
         {!plain && s->sharding.optimizer_over_data, "sharding.optimizer_over_data",
          "ZeRO-1 is simulated without FSDP only; use mesh.fsdp 1, or false"},
         {!plain && s->sharding.grads_over_data, "sharding.grads_over_data",
@@ -487,6 +548,8 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
         ok &= check_block(r, b, tune);
         ok &= check_parted(r, s, b);
         ok &= check_post_norm(r, s, b);
+        ok &= check_gpt(r, s, b);
+        ok &= check_mla(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);
         ok &= HB_REFUSE(r, list);
     }

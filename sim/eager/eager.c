@@ -558,13 +558,15 @@ static void run_step(struct hb_eager *e, const struct stage *stage)
     update(e, stage);
 }
 
-/* Eager models with learned positions under FSDP are MosaicML's MPT, whose speeds were taken with
- * the kernel in Triton (llm-foundry, train/benchmarking/submit_benchmarks.py: attn_impl). */
+/* Eager models with learned positions and no biases (GPT-2 has them) are MosaicML's MPT, whose
+ * speeds were taken with the kernel in Triton (llm-foundry, train/benchmarking/
+ * submit_benchmarks.py: attn_impl). */
 static enum hb_flash_kernel pick_flash(const struct hb_spec *s)
 {
     if (s->runtime.framework == HB_FW_MEGATRON)
         return HB_FLASH_LIBRARY;
-    return s->model.positions > 0 && !s->runtime.compile ? HB_FLASH_TRITON : HB_FLASH_TORCH;
+    bool mpt = s->model.positions > 0 && s->model.blocks[0].attention.bias == HB_BIAS_NONE;
+    return mpt && !s->runtime.compile ? HB_FLASH_TRITON : HB_FLASH_TORCH;
 }
 
 void hb_eager_lower(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *out)

@@ -34,9 +34,25 @@ static uint32_t new_value(struct hb_tape *t, const char *op, const char *name, i
     return hb_tape_value(t, hb_ops_work(t, op, name, bytes));
 }
 
+int64_t hb_ops_value_bytes(const struct hb_tape *t, uint32_t value)
+{
+    const struct hb_value *v = &t->values[value];
+    return v->piece_bytes ? v->piece_bytes : hb_tape_bytes(t, v->storage);
+}
+
 static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
 {
-    return hb_tape_bytes(t, t->values[value].storage);
+    return hb_ops_value_bytes(t, value);
+}
+
+/* As hb_ops_convert; `bytes` are those of a view of the storage. */
+static uint32_t convert_view(struct hb_tape *t, uint32_t storage, int64_t bytes,
+                             struct hb_made made)
+{
+    if (made.bytes != bytes)
+        return hb_tape_make(t, made);
+    hb_tape_hold(t, storage);
+    return storage;
 }
 
 void hb_ops_give_up_all(struct hb_tape *t, struct hb_taped *n)
@@ -331,7 +347,9 @@ static uint32_t run_norm(struct hb_tape *t, uint32_t x, struct hb_weight *weight
     int64_t width = weight->rows;
     int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
     bool uncopied = value_bytes(t, x) == whole;
-    uint32_t input = convert(t, t->values[x].storage, "to f32", "norm's input in f32", whole);
+    uint32_t input =
+        convert_view(t, t->values[x].storage, value_bytes(t, x),
+                     (struct hb_made){"to f32", "norm's input in f32", whole, HB_CAT_WORKING, 0});
     uint32_t square = hb_ops_work(t, "pow", "norm's input squared", whole);
     uint32_t mean = hb_ops_work(t, "mean", "norm's mean, a token", each);
     uint32_t scale = hb_ops_work(t, "rsqrt", "norm's scale, a token", each);
@@ -384,8 +402,10 @@ static int64_t in_f32(const struct hb_tape *t, int64_t bytes)
 
 static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    int64_t bytes = hb_tape_bytes(t, grad), whole = in_f32(t, bytes);
-    uint32_t wide = convert(t, grad, "to f32", "gradient before rope, f32", whole);
+    int64_t bytes = n->number[1], whole = in_f32(t, bytes);
+    uint32_t wide = convert_view(
+        t, grad, bytes,
+        (struct hb_made){"to f32", "gradient before rope, f32", whole, HB_CAT_WORKING, 0});
     hb_tape_drop(t, grad);
     uint32_t table = hb_ops_work(t, "clone", "rope's table, conjugated", n->number[0]);
     uint32_t turned = hb_ops_work(t, "mul", "gradient turned back", whole);
@@ -399,7 +419,9 @@ static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const char *name)
 {
     int64_t bytes = value_bytes(t, x), whole = in_f32(t, bytes);
-    uint32_t wide = convert(t, t->values[x].storage, "to f32", "before rope, f32", whole);
+    uint32_t wide =
+        convert_view(t, t->values[x].storage, bytes,
+                     (struct hb_made){"to f32", "before rope, f32", whole, HB_CAT_WORKING, 0});
     uint32_t turned = hb_ops_work(t, "mul", "turned by rope", whole);
     uint32_t out = hb_tape_value(t, convert(t, turned, "to bf16", name, bytes));
     hb_tape_drop(t, turned);
@@ -408,6 +430,7 @@ uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const c
     if (n) {
         n->in[0] = x;
         n->number[0] = table_bytes;
+        n->number[1] = bytes;
     }
     return out;
 }
@@ -443,7 +466,7 @@ static void back_sdpa(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     struct hb_ring_sizes ring = {n->number[0], n->number[1], n->number[2], n->number[3] != 0,
                                  n->number[4] != 0};
     for (int i = 0; i < 3 && ring.ways <= 1; i++)
-        out[i] = hb_ops_work(t, "flash attention, backward", names[i], n->number[0]);
+        out[i] = hb_ops_work(t, "flash attention, backward", names[i], n->number[i < 2 ? 0 : 5]);
     if (ring.ways > 1)
         hb_ring_backward(t, &ring, out);
     hb_ops_give_up_all(t, n);
@@ -469,7 +492,8 @@ static uint32_t copy(struct hb_tape *t, uint32_t x, const char *name)
 
 uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
 {
-    int64_t bytes = hb_tape_size(t, hb_mul_sat(a.rows, a.heads), a.width, t->width);
+    int64_t each = hb_tape_size(t, a.rows, a.heads, t->width);
+    int64_t bytes = hb_tape_size(t, each, a.v_width ? a.v_width : a.width, 1);
     struct hb_made out = {"flash attention", "attention output", bytes, HB_CAT_WORKING, 0};
     struct hb_made sums = {"flash attention", "attention's log-sum-exp",
                            hb_tape_size(t, a.rows, a.heads, 4), HB_CAT_WORKING, 0};
@@ -488,7 +512,8 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
         hb_tape_save(t, n, t->values[in[i]].storage);
     }
     if (n) {
-        n->number[0] = bytes;
+        n->number[0] = hb_tape_size(t, each, a.width, 1);
+        n->number[5] = bytes;
         n->number[1] = value_bytes(t, a.k);
         n->number[2] = a.ways;
         n->number[3] = a.gathers;
@@ -506,18 +531,19 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
 
 /* --- element by element --- */
 
-static void back_silu(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
+static void back_activation(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t dx = hb_ops_work(t, "silu, backward", "gradient before silu", hb_tape_bytes(t, grad));
+    uint32_t dx = hb_ops_work(t, "activation, backward", "gradient before the activation",
+                              hb_tape_bytes(t, grad));
     hb_ops_give_up_all(t, n);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
 }
 
-uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x)
+uint32_t hb_ops_activation(struct hb_tape *t, uint32_t x, const char *op)
 {
-    uint32_t out = new_value(t, "silu", "mlp activation", value_bytes(t, x));
-    struct hb_taped *n = hb_tape_node(t, back_silu, out);
+    uint32_t out = new_value(t, op, "mlp activation", value_bytes(t, x));
+    struct hb_taped *n = hb_tape_node(t, back_activation, out);
     if (n)
         n->in[0] = x;
     hb_tape_save(t, n, t->values[x].storage);

@@ -78,6 +78,8 @@ struct hb_linear {
 
 /* A storage that belongs to no kind but the step's own work. */
 uint32_t hb_ops_work(struct hb_tape *t, const char *op, const char *name, int64_t bytes);
+/* Of the whole storage, or of the part that it is a view of. */
+int64_t hb_ops_value_bytes(const struct hb_tape *t, uint32_t value);
 /* In a dtype that makes it so large: another storage, or the same once more where it is so
  * already. */
 uint32_t hb_ops_convert(struct hb_tape *t, uint32_t storage, struct hb_made made);
@@ -109,6 +111,14 @@ uint32_t hb_ops_norm_left_out(struct hb_tape *t, uint32_t x, int64_t rows,
 /* The same in one kernel, as torch.compile and fused libraries have it: the input is kept. */
 uint32_t hb_ops_norm_fused(struct hb_tape *t, uint32_t x, int64_t rows, int64_t width,
                            struct hb_weight *weight);
+/* LayerNorm: one kernel, which keeps its input, means and scales; the weight has a bias. */
+uint32_t hb_ops_layernorm(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight);
+/* A mask of a byte for each of so many elements is kept. */
+uint32_t hb_ops_dropout(struct hb_tape *t, uint32_t x, int64_t elements);
+/* Views of parts of x, which share its storage; their gradients are put together. */
+void hb_ops_split(struct hb_tape *t, uint32_t x, uint32_t *pieces, const int64_t *bytes, int count);
+/* Two in one; their gradients are views of its. */
+uint32_t hb_ops_cat(struct hb_tape *t, uint32_t a, uint32_t b, int64_t bytes, const char *name);
 /* Rope, or any map that needs nothing for its backward pass, in one kernel. */
 uint32_t hb_ops_map_fused(struct hb_tape *t, uint32_t x, const char *name);
 /* act(gate) * up in one kernel, which keeps both. */
@@ -123,13 +133,15 @@ struct hb_sdpa {
     int64_t rows;
     int64_t heads;
     int64_t width;
+    int64_t v_width; /* of v and the output; 0: as width */
     struct hb_kept *kept;
     int64_t ways;  /* ranks that share the sequence; 0 as 1 */
     bool gathers;  /* k and v of all of them at once, not from rank to rank */
     bool balanced; /* each rank has an early and a late part of it */
 };
 uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a);
-uint32_t hb_ops_silu(struct hb_tape *t, uint32_t x);
+/* SiLU, GELU: its input is kept. */
+uint32_t hb_ops_activation(struct hb_tape *t, uint32_t x, const char *op);
 uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b);
 uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b);
 /* Sequence parallelism: the sequence gathered over `ways` ranks, and its sum scattered. */

@@ -221,7 +221,7 @@ int64_t hb_tape_held_bytes(const struct hb_tape *t)
 uint32_t hb_tape_value(struct hb_tape *t, uint32_t storage)
 {
     t->values = hb_grow(t->arena, t->values, t->value_count, &t->value_cap, sizeof *t->values);
-    t->values[t->value_count] = (struct hb_value){storage, HB_NONE};
+    t->values[t->value_count] = (struct hb_value){storage, HB_NONE, 0};
     return t->value_count++;
 }
 

@@ -62,7 +62,8 @@ struct hb_split {
 /* A tensor of the code: its storage, and in the backward pass its gradient's. */
 struct hb_value {
     uint32_t storage;
-    uint32_t grad; /* HB_NONE: none yet */
+    uint32_t grad;       /* HB_NONE: none yet */
+    int64_t piece_bytes; /* of a view of a part of it; 0: of all */
 };
 
 /* Its index is that of its buffer in the program. */

@@ -51,7 +51,7 @@ static void end_autocast(struct hb_titan *e)
 {
     for (int64_t i = 0; i < e->layer_count; i++)
         hb_titan_forget_copies(&e->layers[i]);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < e->end_count; i++)
         hb_ops_forget_copy(e->t, &e->end_weights[i]);
 }
 
@@ -98,22 +98,25 @@ static const struct hb_weight *weight_at(const struct hb_titan_layer *l, int at)
     return at < l->unit.count ? &l->weights[at] : &l->expert_weights[at - l->unit.count];
 }
 
+static bool is_tied(const struct hb_titan *e)
+{
+    return e->spec->model.tied_embeddings;
+}
+
 /* Each unit's weights, in the order of the model's parameters. */
 static void each_weight(struct hb_titan *e,
                         void (*visit)(struct hb_titan *, const struct hb_weight *))
 {
-    if (e->embeds)
-        visit(e, &e->table);
+    for (const struct hb_weight *w = e->end_weights; e->embeds && w < e->norm; w++)
+        visit(e, w);
     for (int64_t i = 0; i < e->layer_count; i++) {
         e->t->where = e->layers[i].unit.where;
         for (int w = 0; w < weight_count(&e->layers[i]); w++)
             visit(e, weight_at(&e->layers[i], w));
     }
     e->t->where = "";
-    if (e->heads)
-        visit(e, &e->norm);
-    if (e->heads && !e->spec->model.tied_embeddings)
-        visit(e, &e->head);
+    for (const struct hb_weight *w = e->norm; e->heads && w < e->head + !is_tied(e); w++)
+        visit(e, w);
 }
 
 /* Elements of a rank's part of a weight; of FSDP1, whose units have one, all of the unit's at its
@@ -122,7 +125,7 @@ static int64_t shard_count(struct hb_titan *e, const struct hb_weight *w)
 {
     if (!e->fsdp.flat)
         return hb_tape_size(e->t, hb_fsdp_rows(&e->fsdp, w), w->cols, 1);
-    if (w == &e->table)
+    if (w == e->end_weights)
         return hb_fsdp_part(&e->fsdp, &e->root);
     for (int64_t i = 0; i < e->layer_count; i++)
         if (w == e->layers[i].weights)
@@ -213,9 +216,8 @@ static int64_t left_out_count(struct hb_titan *e)
 int64_t hb_titan_elements(struct hb_titan *e)
 {
     int64_t elements = left_out_count(e);
-    struct hb_weight *ends[] = {&e->table, &e->norm, &e->head};
-    for (int i = 0; i < (e->spec->model.tied_embeddings ? 2 : 3); i++)
-        elements = hb_add_sat(elements, shard_bytes(e, ends[i], 1));
+    for (int i = 0; i < e->end_count - is_tied(e); i++)
+        elements = hb_add_sat(elements, shard_bytes(e, &e->end_weights[i], 1));
     for (int64_t i = 0; i < e->layer_count; i++)
         elements = hb_add_sat(elements, part_count(e, &e->layers[i]));
     return elements;
@@ -290,110 +292,6 @@ static void run_step(struct hb_titan *e, bool first)
 
 /* --- building it --- */
 
-static void add_weight(struct hb_titan_layer *l, int role, const char *name, int64_t rows,
-                       int64_t cols)
-{
-    struct hb_weight *w = &l->weights[l->unit.count++];
-    *w = hb_ops_weight(name, rows, cols);
-    w->narrow = cols > 1 && role != HB_TITAN_W_ROUTER; /* no norm's */
-    l->by_role[role] = w;
-}
-
-static void add_bias(struct hb_titan_layer *l, int of, int role, const char *name)
-{
-    if (l->block->attention.bias == HB_BIAS_NONE)
-        return;
-    add_weight(l, role, name, l->by_role[of]->rows, 1);
-    l->by_role[of]->bias = l->by_role[role];
-}
-
-static void add_mlp(struct hb_titan_layer *l, int64_t ff)
-{
-    int64_t d = l->e->spec->model.d_model;
-    add_weight(l, HB_TITAN_W_GATE, "w_gate", ff, d);
-    add_weight(l, HB_TITAN_W_DOWN, "w_down", d, ff);
-    add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
-}
-
-int64_t hb_titan_own_experts(const struct hb_titan_layer *l)
-{
-    return hb_div_up(l->block->moe.experts, hb_titan_expert_ways(l->e->spec));
-}
-
-int64_t hb_titan_expert_width(const struct hb_titan_layer *l)
-{
-    return l->parted ? hb_div_up(l->block->moe.d_ff, l->e->ways) : l->block->moe.d_ff;
-}
-
-/* Of all of a rank's experts in one: split over its ranks by expert where there are enough of them,
- * else along the next dimension (torchtitan/distributed/fsdp.py, which counts the mesh's replicas
- * with the ranks where experts are not sent to). */
-static void add_experts(struct hb_titan_layer *l)
-{
-    static const struct {
-        int role;
-        const char *name;
-    } told[] = {{HB_TITAN_W_EXPERT_GATE, "experts' w_gate"},
-                {HB_TITAN_W_EXPERT_DOWN, "experts' w_down"},
-                {HB_TITAN_W_EXPERT_UP, "experts' w_up"}};
-    const struct hb_moe *m = &l->block->moe;
-    int64_t d = l->e->spec->model.d_model, own = hb_titan_own_experts(l);
-    int64_t ranks = l->e->fsdp.ranks / (l->sends ? l->e->spec->mesh[HB_AX_EXPERT] : 1);
-    int64_t ff = hb_titan_expert_width(l);
-    int64_t counted = l->sends ? hb_titan_expert_ways(l->e->spec) : l->e->spec->mesh[HB_AX_DATA];
-    bool across = hb_mul_sat(ranks, counted) > m->experts;
-    for (int i = 0; i < HB_TITAN_EXPERT_WEIGHTS; i++) {
-        bool down = told[i].role == HB_TITAN_W_EXPERT_DOWN;
-        int64_t second = down ? d : ff, third = down ? ff : d;
-        int64_t rows = across ? second : own;
-        int64_t cols = hb_tape_size(l->e->t, across ? own : second, third, 1);
-        struct hb_weight w = hb_ops_weight(told[i].name, rows, cols);
-        w.across = across;
-        if (l->sends) {
-            w.ranks = ranks;
-            w.late = true;
-            l->expert_weights[i] = w;
-            l->by_role[told[i].role] = &l->expert_weights[i];
-            continue;
-        }
-        l->by_role[told[i].role] = &l->weights[l->unit.count];
-        l->weights[l->unit.count++] = w;
-    }
-}
-
-static void add_weights(struct hb_titan_layer *l)
-{
-    const struct hb_attention *a = &l->block->attention;
-    int64_t d = l->e->spec->model.d_model, ways = l->e->ways;
-    int64_t q = a->heads * a->head_dim / ways;
-    int64_t kv = hb_div_up(a->kv_heads, ways) * a->head_dim;
-    add_weight(l, HB_TITAN_W_Q, "w_q", q, d);
-    add_bias(l, HB_TITAN_W_Q, HB_TITAN_W_QB, "bias of q");
-    add_weight(l, HB_TITAN_W_K, "w_k", kv, d);
-    add_bias(l, HB_TITAN_W_K, HB_TITAN_W_KB, "bias of k");
-    add_weight(l, HB_TITAN_W_V, "w_v", kv, d);
-    add_bias(l, HB_TITAN_W_V, HB_TITAN_W_VB, "bias of v");
-    add_weight(l, HB_TITAN_W_O, "w_o", d, q);
-    if (a->qk_norm != HB_QKN_NONE) {
-        add_weight(l, HB_TITAN_W_QN, "norm of q", a->head_dim, 1);
-        add_weight(l, HB_TITAN_W_KN, "norm of k", a->head_dim, 1);
-    }
-    if (l->block->moe.experts) {
-        add_experts(l);
-        add_weight(l, HB_TITAN_W_ROUTER, "router", l->block->moe.experts, d);
-        if (l->block->moe.shared_d_ff)
-            add_mlp(l, hb_div_up(l->block->moe.shared_d_ff, ways));
-    } else {
-        add_mlp(l, hb_div_up(l->block->mlp.d_ff, ways));
-    }
-    add_weight(l, HB_TITAN_W_NORM1, "norm before attention", d, 1);
-    add_weight(l, HB_TITAN_W_NORM2, "norm before mlp", d, 1);
-    if (!l->block->post_norm)
-        return;
-    add_weight(l, HB_TITAN_W_POST1, "norm after attention", d, 1);
-    add_weight(l, HB_TITAN_W_POST2, "norm after mlp", d, 1);
-}
-
 static enum hb_titan_mode find_mode(const struct hb_titan *e, const struct hb_block *b, int64_t at)
 {
     if (b->remat.policy == HB_POLICY_NONE || at % e->spec->remat.every != 0)
@@ -428,7 +326,7 @@ static void build_units(struct hb_titan *e, int64_t at)
     l->before = at ? &e->layers[at - 1].unit : e->has_root ? NULL : &e->first;
     l->sends = l->block->moe.experts && hb_titan_expert_ways(e->spec) > 1;
     l->parted = l->block->moe.experts && e->ways > 1 && e->spec->sharding.expert_tensor != 1;
-    add_weights(l);
+    hb_titan_add_weights(l);
     if (!l->sends)
         return;
     l->experts = l->unit;
@@ -475,7 +373,7 @@ static bool is_of_rank(const struct hb_titan *e, int64_t layer)
 static void defer_gradients(struct hb_titan *e)
 {
     bool wide = e->fsdp.reduce_bytes > e->t->width;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < e->end_count; i++)
         e->end_weights[i].wide = wide;
     for (int64_t i = 0; i < e->layer_count; i++) {
         for (int w = 0; w < e->layers[i].unit.count; w++)
@@ -538,42 +436,62 @@ static void build_layers(struct hb_titan *e)
     look_ahead_all(e);
 }
 
+enum hb_norm hb_titan_last_norm(const struct hb_titan *e)
+{
+    return e->spec->model.blocks[e->spec->model.block_count - 1].norm;
+}
+
 static const char *named(const struct hb_titan *e, const char *weight)
 {
     return *e->name ? hb_arena_printf(e->t->arena, "%s%s", e->name, weight) : weight;
 }
 
+/* The table, positions, the last norm and the head, which a tied one only has the place of. */
+static void add_end(struct hb_titan *e, const char *name, int64_t rows, int64_t cols)
+{
+    e->end_weights[e->end_count++] = hb_ops_weight(named(e, name), rows, cols);
+}
+
 static void build_ends(struct hb_titan *e)
 {
-    int64_t d = e->spec->model.d_model, vocab = e->spec->model.vocab;
+    const struct hb_model *m = &e->spec->model;
+    int64_t d = m->d_model, vocab = m->vocab;
     if (e->spec->sharding.vocab_over_tensor)
         vocab = hb_div_up(vocab, e->ways);
-    e->table = hb_ops_weight(named(e, "embedding"), vocab, d);
-    e->norm = hb_ops_weight(named(e, "last norm"), d, 1);
-    e->head = hb_ops_weight(named(e, "head"), vocab, d);
-    e->end_weights[0] = e->table;
-    e->end_weights[1] = e->norm;
-    e->end_weights[2] = e->head;
+    add_end(e, "embedding", vocab, d);
+    if (m->positions)
+        add_end(e, "positions", m->positions, d);
+    e->norm = e->end_weights + e->end_count;
+    add_end(e, "last norm", d, 1);
+    if (hb_titan_last_norm(e) == HB_NORM_LAYER) {
+        add_end(e, "bias of the last norm", d, 1);
+        e->norm->bias = e->norm + 1;
+    }
+    e->head = e->end_weights + e->end_count;
+    add_end(e, "head", vocab, d);
+}
+
+static void build_end_units(struct hb_titan *e)
+{
     struct hb_unit none = {.where = "", .gathered = HB_NONE, .sharded = HB_NONE, .summed = HB_NONE};
     e->first = e->last = e->root = e->norm_alone = e->head_alone = none;
-    bool tied = e->spec->model.tied_embeddings;
     e->by_chunk = e->spec->loss.chunks > 1 && !e->fsdp.plain;
-    e->norm_alone.weights = e->end_weights + 1;
-    e->head_alone.weights = e->end_weights + (tied ? 0 : 2);
+    e->norm_alone.weights = e->norm;
+    e->head_alone.weights = is_tied(e) ? e->end_weights : e->head;
     if (e->by_chunk)
         e->norm_alone.count = e->head_alone.count = 1;
-    e->end_weights[1].unowed = e->by_chunk;
+    e->norm->unowed = e->by_chunk;
     if (e->has_root) {
         e->root.weights = e->end_weights;
-        e->root.count = tied ? 2 : 3;
+        e->root.count = e->end_count - is_tied(e);
         e->root.keeps = true;
         return;
     }
     e->first.weights = e->end_weights;
-    e->first.count = 1;
+    e->first.count = (int)(e->norm - e->end_weights);
     e->first.keeps = !e->spec->sharding.reshard_after_forward;
-    e->last.weights = e->end_weights + 1;
-    e->last.count = 2;
+    e->last.weights = e->norm;
+    e->last.count = e->end_count - e->first.count;
     e->last.keeps = true;
 }
 
@@ -601,7 +519,7 @@ static void set_sizes(struct hb_titan *e)
  * whole: the head's after all chunks, one that two layers share after both. */
 static void update_in_backward(struct hb_titan *e)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < e->end_count; i++)
         e->end_weights[i].updates = true;
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)
@@ -680,12 +598,13 @@ static void build(struct hb_titan *e)
     if (e->stages || zero3 || e->grpo || e->t->autocast)
         e->cut = NULL; /* a whole one */
     e->fsdp.flat = spec->runtime.fsdp1 && !e->fsdp.plain;
-    e->has_root =
-        e->fsdp.flat || spec->runtime.wrap_root || (spec->model.tied_embeddings && !e->fsdp.plain);
+    e->has_root = e->fsdp.flat || spec->runtime.wrap_root ||
+                  ((spec->model.tied_embeddings || spec->model.positions) && !e->fsdp.plain);
     if (e->fsdp.plain) /* gradients are as their parameters */
         e->fsdp.reduce_bytes = e->fsdp.grad_bytes;
     set_sizes(e);
     build_ends(e);
+    build_end_units(e);
     build_layers(e);
     part_stages(e);
     if (zero3 ||
@@ -694,10 +613,24 @@ static void build(struct hb_titan *e)
     build_chunks(e);
     if (spec->model.blocks[0].remat.offload)
         e->stash = hb_arena_alloc(e->t->arena, HB_TITAN_STASH, sizeof *e->stash);
-    e->end_weights[spec->model.tied_embeddings ? 0 : 2].uses =
-        e->by_chunk ? 1 : hb_add_sat(e->chunk_count, spec->model.tied_embeddings);
+    (is_tied(e) ? e->end_weights : e->head)->uses =
+        e->by_chunk ? 1 : hb_add_sat(e->chunk_count, is_tied(e));
     if (spec->optimizer.in_backward)
         update_in_backward(e);
+}
+
+int64_t hb_titan_rope_width(const struct hb_attention *a)
+{
+    return a->kind == HB_ATTN_MLA ? a->qk_rope_head_dim : a->head_dim;
+}
+
+void hb_titan_add_rope(struct hb_titan *e)
+{
+    const struct hb_model *m = &e->spec->model;
+    if (m->positions == 0)
+        hb_tape_argument(e->t, "table of rope",
+                         e->spec->batch.seq * hb_titan_rope_width(&m->blocks[0].attention) / 2 * 8,
+                         HB_CAT_PARAMS);
 }
 
 /* What stands before the first op. */
@@ -705,9 +638,7 @@ static void add_model(struct hb_titan *e)
 {
     add_all_params(e);
     for (int64_t k = 0; k < (e->stages ? e->pipeline.chunks : 1); k++)
-        hb_tape_argument(e->t, "table of rope",
-                         e->spec->batch.seq * e->spec->model.blocks[0].attention.head_dim / 2 * 8,
-                         HB_CAT_PARAMS);
+        hb_titan_add_rope(e);
 }
 
 /* PPO's value model: a value for each token in place of logits, so its loss is nothing to speak
@@ -721,8 +652,8 @@ static void add_value(struct hb_titan *policy)
     spec->runtime.fused_norm = false; /* as the policy's */
     *e = (struct hb_titan){.t = policy->t, .spec = spec, .name = "value."};
     build(e);
-    e->end_weights[2] = e->head = hb_ops_weight(e->head.name, 1, spec->model.d_model);
-    e->end_weights[2].uses = 1;
+    *e->head = hb_ops_weight(e->head->name, 1, spec->model.d_model);
+    e->head->uses = 1;
     e->fsdp.first_pool = 2 * HB_POOL_ALL_REDUCE;
     add_model(e);
     policy->value = e;

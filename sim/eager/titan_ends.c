@@ -13,6 +13,22 @@ uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table)
     return own;
 }
 
+/* Summed over the sequences. */
+static void back_positions(struct hb_titan *e, struct hb_taped *n)
+{
+    struct hb_tape *t = e->t;
+    struct hb_weight *w = &e->end_weights[1];
+    int64_t token = hb_tape_size(t, w->cols, e->stream_bytes, 1);
+    uint32_t sum = hb_ops_work(t, "sum", "gradient of positions, summed",
+                               hb_tape_size(t, e->spec->batch.seq, token, 1));
+    uint32_t grad =
+        hb_tape_make(t, (struct hb_made){"embedding, backward", "gradient of positions",
+                                         hb_tape_size(t, w->rows, token, 1), HB_CAT_GRADIENTS, 0});
+    hb_tape_drop(t, sum);
+    hb_ops_give_up_all(t, n);
+    hb_ops_weight_grad(t, w, grad);
+}
+
 static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
@@ -22,6 +38,8 @@ static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
         hb_fsdp_before_backward(&e->fsdp, &e->first, NULL);
     hb_zero3_enter_back(&e->end_weights[0]);
     uint32_t all = grad;
+    if (e->spec->model.positions)
+        back_positions(e, n);
     if (e->ways > 1) {
         all = hb_ops_gather_storage(t, grad, e->gather);
         hb_tape_drop(t, grad);
@@ -29,14 +47,32 @@ static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     uint32_t table =
         hb_tape_make(t, (struct hb_made){"embedding, backward", "gradient of the embedding", whole,
                                          HB_CAT_GRADIENTS, 0});
-    if (e->ways > 1) {
-        hb_tape_drop(t, all);
-        all = HB_NONE;
-    }
+    hb_tape_drop(t, all); /* before autograd adds what it has of the table already */
     if (e->ways > 1 && !e->fsdp.defers)
         table = hb_titan_own_table(e, table);
     hb_ops_weight_grad(t, &e->end_weights[0], table);
-    hb_tape_drop(t, all);
+}
+
+/* GPT-2's: learnt positions are added, then dropout. FSDP has them in its root. */
+static uint32_t embed_positions(struct hb_titan *e, uint32_t rows)
+{
+    struct hb_tape *t = e->t;
+    int64_t seq = e->spec->batch.seq, bytes = hb_tape_bytes(t, rows);
+    uint32_t ids = hb_ops_work(t, "arange", "positions' numbers", 8 * seq);
+    uint32_t at = hb_ops_work(t, "embedding", "embedded positions", bytes / e->sequences);
+    uint32_t x =
+        hb_tape_new(t, (struct hb_made){"add", "tokens at positions", bytes, HB_CAT_WORKING, 0});
+    hb_tape_drop(t, at);
+    hb_tape_drop(t, rows);
+    struct hb_taped *n = hb_tape_node(t, back_embedding, x);
+    hb_titan_set_thing(n, e);
+    hb_tape_save(t, n, ids);
+    hb_tape_drop(t, ids);
+    if (e->spec->model.blocks[0].dropout == 0)
+        return x;
+    uint32_t out = hb_ops_dropout(t, x, hb_tape_size(t, e->tokens, e->spec->model.d_model, 1));
+    hb_tape_drop_value(t, x);
+    return out;
 }
 
 uint32_t hb_titan_embed(struct hb_titan *e)
@@ -60,6 +96,8 @@ uint32_t hb_titan_embed(struct hb_titan *e)
         hb_tape_drop(t, rows);
         rows = part;
     }
+    if (e->spec->model.positions)
+        return embed_positions(e, rows);
     uint32_t x = hb_tape_value(t, rows);
     hb_titan_set_thing(hb_tape_node(t, back_embedding, x), e);
     if (!e->has_root)
@@ -148,7 +186,7 @@ static void back_linear_loss(struct hb_tape *t, struct hb_taped *n, uint32_t gra
 /* Tokens of a piece: logits about as large as the head's input, a power of two of them. */
 static int64_t piece_rows(const struct hb_titan *e)
 {
-    int64_t pieces = hb_div_up(e->head.rows, e->spec->model.d_model);
+    int64_t pieces = hb_div_up(e->head->rows, e->spec->model.d_model);
     int64_t least = hb_div_up(e->tokens, pieces), rows = 1;
     while (rows < least)
         rows *= 2;
@@ -193,7 +231,7 @@ static void run_linear_loss(struct hb_titan *e, uint32_t h, struct hb_weight *w)
 static uint32_t wide(struct hb_titan *e, int64_t rows, const char *op, const char *name,
                      int64_t width)
 {
-    int64_t bytes = hb_tape_size(e->t, rows, e->head.rows, width);
+    int64_t bytes = hb_tape_size(e->t, rows, e->head->rows, width);
     return hb_tape_make(e->t, (struct hb_made){op, name, bytes, HB_CAT_LOGITS, 0});
 }
 
@@ -204,7 +242,7 @@ static uint32_t in_f32(struct hb_titan *e, struct hb_titan_chunk *c)
     struct hb_tape *t = e->t;
     uint32_t out = hb_ops_convert(t, t->values[c->logits].storage,
                                   (struct hb_made){"to f32", "logits in f32",
-                                                   hb_tape_size(t, c->rows, e->head.rows, 4),
+                                                   hb_tape_size(t, c->rows, e->head->rows, 4),
                                                    HB_CAT_LOGITS, 0});
     if (e->spec->loss.held != HB_HELD_F32)
         return out;
@@ -231,7 +269,7 @@ static void drop_logits(struct hb_titan *e, struct hb_titan_chunk *c)
 static uint32_t narrowed(struct hb_titan *e, uint32_t grad, int64_t rows)
 {
     struct hb_made made = {"to bf16", "gradient of the logits",
-                           hb_tape_size(e->t, rows, e->head.rows, e->t->width), HB_CAT_LOGITS, 0};
+                           hb_tape_size(e->t, rows, e->head->rows, e->t->width), HB_CAT_LOGITS, 0};
     return hb_ops_convert(e->t, grad, made);
 }
 
@@ -432,10 +470,11 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
         hb_fsdp_before_forward(&e->fsdp, &e->last);
     if (!e->has_root)
         hb_titan_set_thing(hb_tape_node(t, back_after_last, HB_NONE), e);
-    struct hb_weight *w = e->has_root ? &e->root.weights[1] : &e->last.weights[0];
+    struct hb_weight *w = e->norm;
     uint32_t first = t->node_count;
-    uint32_t h = hb_titan_norms_fused(e->spec) ? hb_ops_norm_fused(t, x, e->rows, d, w)
-                                               : hb_ops_norm(t, x, e->rows, w);
+    uint32_t h = hb_titan_last_norm(e) == HB_NORM_LAYER ? hb_ops_layernorm(t, x, e->rows, w)
+                 : hb_titan_norms_fused(e->spec)        ? hb_ops_norm_fused(t, x, e->rows, d, w)
+                                                        : hb_ops_norm(t, x, e->rows, w);
     if (e->by_chunk) /* nothing later holds it */
         hb_tape_hold_under(t, first, &e->layers[e->layer_count - 1]);
     hb_titan_unstash(e, NORM_KEEPS); /* it has as many copied, too; they are not left out here */
@@ -449,7 +488,7 @@ void hb_titan_head(struct hb_titan *e, uint32_t x)
         return;
     }
     t->phase = HB_PHASE_LOSS;
-    w = e->spec->model.tied_embeddings ? &e->end_weights[0] : w + 1;
+    w = e->spec->model.tied_embeddings ? e->end_weights : e->head;
     if (e->spec->loss.kernel == HB_LOSS_LINEAR)
         run_linear_loss(e, whole, w);
     else

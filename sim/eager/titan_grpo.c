@@ -11,7 +11,7 @@ enum { ELEMENT_BYTES = 2, ENTROPY_TOKENS = 128 };
 
 static uint32_t wide(struct hb_titan *e, int64_t rows, const char *op, const char *name)
 {
-    int64_t bytes = hb_tape_size(e->t, rows, e->head.rows, ELEMENT_BYTES);
+    int64_t bytes = hb_tape_size(e->t, rows, e->head->rows, ELEMENT_BYTES);
     return hb_tape_make(e->t, (struct hb_made){op, name, bytes, HB_CAT_LOGITS, 0});
 }
 
@@ -121,9 +121,8 @@ void hb_titan_add_reference(struct hb_titan *e)
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)
             add_weight(e, &e->layers[i].weights[w]);
-    for (int i = 0; i < (s->model.tied_embeddings ? 2 : 3); i++)
+    for (int i = 0; i < e->end_count - s->model.tied_embeddings; i++)
         add_weight(e, &e->end_weights[i]);
-    hb_tape_argument(e->t, "table of rope",
-                     s->batch.seq * s->model.blocks[0].attention.head_dim / 2 * 8, HB_CAT_PARAMS);
+    hb_titan_add_rope(e);
     e->t->where = "";
 }

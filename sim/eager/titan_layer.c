@@ -30,7 +30,7 @@ static uint32_t rotate(struct hb_titan_layer *l, uint32_t x, const char *name)
     if (l->e->spec->runtime.compile)
         return hb_ops_map_fused(l->e->t, x, name);
     int64_t own = hb_div_up(l->e->spec->batch.seq, l->e->spec->mesh[HB_AX_SEQUENCE]);
-    return hb_ops_rope(l->e->t, x, own * a->head_dim / 2 * 8, name);
+    return hb_ops_rope(l->e->t, x, own * hb_titan_rope_width(a) / 2 * 8, name);
 }
 
 static void replace(struct hb_tape *t, uint32_t *value, uint32_t by)
@@ -67,15 +67,46 @@ static void norm_heads(struct hb_titan_layer *l, uint32_t *q, uint32_t *k)
     replace(t, q, nq);
 }
 
-static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
+/* Products side by side, or one that views are taken of. */
+static void project(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, uint32_t out[3])
+{
+    static const struct {
+        int role;
+        const char *name;
+    } told[] = {{HB_TITAN_W_Q, "q"}, {HB_TITAN_W_K, "k"}, {HB_TITAN_W_V, "v"}};
+    const struct hb_attention *a = &l->block->attention;
+    struct hb_tape *t = l->e->t;
+    if (!a->fused_qkv) {
+        for (int i = 0; i < 3; i++)
+            out[i] = hb_ops_linear(t, x, linear(l, told[i].role, told[i].name, kept));
+        return;
+    }
+    int64_t head = hb_tape_size(t, l->e->tokens, a->head_dim, t->width);
+    int64_t own = hb_div_up(a->kv_heads, l->e->ways) * head;
+    const int64_t bytes[] = {a->heads / l->e->ways * head, own, own};
+    uint32_t all = hb_ops_linear(t, x, linear(l, HB_TITAN_W_QKV, "q, k, v", kept));
+    hb_ops_split(t, all, out, bytes, 3);
+    hb_tape_drop_value(t, all);
+}
+
+static uint32_t dropped_out(struct hb_titan_layer *l, uint32_t x)
+{
+    const struct hb_titan *e = l->e;
+    if (l->block->dropout == 0)
+        return x;
+    uint32_t out = hb_ops_dropout(e->t, x, hb_tape_size(e->t, e->rows, e->spec->model.d_model, 1));
+    hb_tape_drop_value(e->t, x);
+    return out;
+}
+
+static uint32_t run_heads(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
 {
     const struct hb_attention *a = &l->block->attention;
     struct hb_tape *t = l->e->t;
     int64_t own = hb_div_up(a->kv_heads, l->e->ways);
-    hb_zero3_enter_plain(l->e->zero3);
-    uint32_t q = hb_ops_linear(t, x, linear(l, HB_TITAN_W_Q, "q", kept));
-    uint32_t k = hb_ops_linear(t, x, linear(l, HB_TITAN_W_K, "k", kept));
-    uint32_t v = hb_ops_linear(t, x, linear(l, HB_TITAN_W_V, "v", kept));
+    uint32_t qkv[3];
+    project(l, x, kept, qkv);
+    uint32_t q = qkv[0], k = qkv[1], v = qkv[2];
     norm_heads(l, &q, &k);
     uint32_t rq = rotate(l, q, "q after rope"), rk = rotate(l, k, "k after rope");
     replace(t, &k, rk);
@@ -101,6 +132,7 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
         uint32_t part = hb_ops_scatter(t, out, l->e->gather, kept);
         replace(t, &out, part);
     }
+    out = dropped_out(l, out);
     hb_titan_note_module(l->e);
     hb_tape_drop_value(t, q);
     hb_tape_drop_value(t, k);
@@ -109,9 +141,112 @@ static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_ke
     return out;
 }
 
+/* What attention's names hold until it returns. */
+struct latent {
+    uint32_t q, plain_q, turned_q; /* plain: the part that rope does not turn */
+    uint32_t k, plain_k, turned_k;
+    uint32_t kv, v;
+};
+
+/* Bytes of so many elements of each head. */
+static int64_t by_head(const struct hb_titan_layer *l, int64_t width)
+{
+    const struct hb_titan *e = l->e;
+    return hb_tape_size(e->t, hb_mul_sat(e->tokens, l->block->attention.heads), width, e->t->width);
+}
+
+static void run_latent_q(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                         struct latent *v)
+{
+    const struct hb_attention *a = &l->block->attention;
+    struct hb_tape *t = l->e->t;
+    const int64_t bytes[] = {by_head(l, a->qk_nope_head_dim), by_head(l, a->qk_rope_head_dim)};
+    uint32_t parts[2], low = HB_NONE, normal = x;
+    if (a->q_lora_rank) {
+        low = hb_ops_linear(t, x, linear(l, HB_TITAN_W_Q_DOWN, "low rank of q", kept));
+        normal = norm(l->e, low, l->e->tokens, a->q_lora_rank, l->by_role[HB_TITAN_W_QN]);
+    }
+    uint32_t q = hb_ops_linear(t, normal, linear(l, HB_TITAN_W_Q, "q", kept));
+    if (a->q_lora_rank)
+        hb_titan_drop_both(t, low, normal);
+    hb_ops_split(t, q, parts, bytes, 2);
+    v->plain_q = parts[0];
+    v->turned_q = rotate(l, parts[1], "part of q after rope");
+    hb_tape_drop_value(t, parts[1]);
+    v->q = hb_ops_cat(t, v->plain_q, v->turned_q, bytes[0] + bytes[1], "q, whole");
+    hb_tape_drop_value(t, q);
+}
+
+static void run_latent_kv(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                          struct latent *v)
+{
+    const struct hb_attention *a = &l->block->attention;
+    struct hb_tape *t = l->e->t;
+    int64_t token = hb_tape_size(t, l->e->tokens, t->width, 1);
+    const int64_t low_bytes[] = {hb_tape_size(t, token, a->kv_lora_rank, 1),
+                                 hb_tape_size(t, token, a->qk_rope_head_dim, 1)};
+    const int64_t bytes[] = {by_head(l, a->qk_nope_head_dim), by_head(l, a->v_head_dim)};
+    uint32_t low[2], parts[2];
+    uint32_t both = hb_ops_linear(t, x, linear(l, HB_TITAN_W_KV_DOWN, "low rank of k and v", kept));
+    hb_ops_split(t, both, low, low_bytes, 2);
+    hb_tape_drop_value(t, both);
+    v->turned_k = rotate(l, low[1], "part of k after rope");
+    hb_tape_drop_value(t, low[1]);
+    uint32_t normal = norm(l->e, low[0], l->e->tokens, a->kv_lora_rank, l->by_role[HB_TITAN_W_KN]);
+    v->kv = hb_ops_linear(t, normal, linear(l, HB_TITAN_W_KV_UP, "k and v", kept));
+    hb_titan_drop_both(t, low[0], normal);
+    hb_ops_split(t, v->kv, parts, bytes, 2);
+    v->plain_k = parts[0];
+    v->v = parts[1];
+    uint32_t each = hb_ops_repeat(t, v->turned_k, a->heads, true, "");
+    v->k = hb_ops_cat(t, v->plain_k, each, bytes[0] + by_head(l, a->qk_rope_head_dim), "k, whole");
+    hb_tape_drop_value(t, each);
+}
+
+/* DeepSeek's (torchtitan/models/deepseek_v3/model: Attention). Heads of q and k are wider than v's,
+ * so no kernel of flash attention takes them; memory-efficient attention and cuDNN's keep the same.
+ */
+static uint32_t run_latent(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
+{
+    const struct hb_attention *a = &l->block->attention;
+    struct hb_tape *t = l->e->t;
+    struct latent v;
+    run_latent_q(l, x, kept, &v);
+    run_latent_kv(l, x, kept, &v);
+    uint32_t o = hb_ops_sdpa(t, (struct hb_sdpa){.q = v.q,
+                                                 .k = v.k,
+                                                 .v = v.v,
+                                                 .rows = l->e->tokens,
+                                                 .heads = a->heads,
+                                                 .width = a->qk_nope_head_dim + a->qk_rope_head_dim,
+                                                 .v_width = a->v_head_dim,
+                                                 .kept = kept});
+    uint32_t out = hb_ops_linear(t, o, linear(l, HB_TITAN_W_O, "attention projected", kept));
+    const uint32_t names[] = {v.q, v.plain_q, v.turned_q, v.k, v.plain_k, v.turned_k, v.kv, v.v, o};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        hb_tape_drop_value(t, names[i]);
+    return out;
+}
+
+static uint32_t run_attention(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
+{
+    hb_zero3_enter_plain(l->e->zero3);
+    if (l->block->attention.kind == HB_ATTN_MLA)
+        return run_latent(l, x, kept);
+    return run_heads(l, x, kept);
+}
+
+static bool is_layernorm(const struct hb_titan_layer *l)
+{
+    return l->block->norm == HB_NORM_LAYER;
+}
+
 static uint32_t normed(struct hb_titan_layer *l, uint32_t x, int role)
 {
-    return norm(l->e, x, l->e->rows, l->e->spec->model.d_model, l->by_role[role]);
+    struct hb_titan *e = l->e;
+    if (is_layernorm(l))
+        return hb_ops_layernorm(e->t, x, e->rows, l->by_role[role]);
+    return norm(e, x, e->rows, e->spec->model.d_model, l->by_role[role]);
 }
 
 /* Of what goes to the residual, where the block says so. left_out: of a layer that is run again,
@@ -155,11 +290,22 @@ void hb_titan_hold_last(struct hb_titan_layer *l, int role)
         hb_tape_hold_under(t, t->node_count - 1, l->by_role[role]);
 }
 
+static uint32_t run_plain_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
+{
+    struct hb_tape *t = l->e->t;
+    uint32_t up = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
+    uint32_t act = hb_ops_activation(t, up, "gelu");
+    hb_tape_drop_value(t, up);
+    return act;
+}
+
 /* Up to the product that the last weight takes. */
 static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
 {
     struct hb_tape *t = l->e->t;
     hb_zero3_enter_plain(l->e->zero3);
+    if (!l->by_role[HB_TITAN_W_GATE])
+        return run_plain_mlp(l, x, kept);
     uint32_t gate = hb_ops_linear(t, x, linear(l, HB_TITAN_W_GATE, "mlp gate", kept));
     if (l->e->spec->runtime.compile) {
         uint32_t other = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
@@ -169,7 +315,7 @@ static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *ke
         return both;
     }
     hb_zero3_enter_plain(l->e->zero3); /* the activation */
-    uint32_t act = hb_ops_silu(t, gate);
+    uint32_t act = hb_ops_activation(t, gate, "silu");
     hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_titan_note_module(l->e);
     hb_tape_drop_value(t, gate);
@@ -198,7 +344,7 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
     if (!again && l->e->ways > 1)
         replace(t, &down, hb_ops_scatter(t, down, hb_titan_gather(l), kept));
     hb_tape_drop_value(t, product);
-    return down;
+    return dropped_out(l, down);
 }
 
 /* A pass over a layer that is checkpointed: what it keeps of itself. */
@@ -222,6 +368,12 @@ struct again {
     struct again *spare; /* the next that no run has */
 };
 
+/* Its last op is the MLP's second product, which keeps nothing of what comes of it. */
+static bool ends_with_product(const struct hb_titan_layer *l)
+{
+    return !l->block->post_norm && l->block->dropout == 0;
+}
+
 /* run: null, or what the pass keeps. */
 static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
 {
@@ -242,7 +394,7 @@ static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
     whole = l->block->moe.experts ? x : hb_titan_gathered(l->e, x);
     l->last = l->block->moe.experts
                   ? hb_titan_run_experts(l, x, kept, again)
-                  : hb_titan_run_mlp(l, whole, kept, again && !l->block->post_norm);
+                  : hb_titan_run_mlp(l, whole, kept, again && ends_with_product(l));
     hb_titan_drop_both(t, whole, x);
     l->last = post_normed(l, l->last, HB_TITAN_W_POST2, again);
     if (!again)
@@ -321,9 +473,9 @@ static void fetch_input(struct hb_titan_layer *l, uint32_t value, int64_t bytes)
 }
 
 /* The input goes with the last of what the second run saved, which is its first norm's f32 copy
- * (torch/utils/checkpoint.py: the frame that holds the arguments dies with its last holder). Where
- * a norm is one kernel its input is that last one, and it stays for the sum of its gradients
- * (torch-h100 27). */
+ * (torch/utils/checkpoint.py: the frame that holds the arguments dies with its last holder); with
+ * LayerNorm it is that input, which is gone before the sum of its gradients (torch-layers, gpt-42).
+ * Where an RMSNorm is one kernel it stays for that sum (torch-h100 27). */
 static void hand_input_on(struct hb_tape *t, struct hb_taped *n, uint32_t first)
 {
     hb_tape_save(t, &t->nodes[first], n->saved[0]);
@@ -376,7 +528,7 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     l->in = run->in = n->in[0];
     run_layer(l, run, true);
     hb_titan_forget_copies(l);
-    if (!l->e->stash && !t->split && !norms_fused(l->e))
+    if (!l->e->stash && !t->split && (is_layernorm(l) || !norms_fused(l->e)))
         hand_input_on(t, n, first);
     t->values[shares ? l->own : l->last].grad = last;
     if (shares) {

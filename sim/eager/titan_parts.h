@@ -22,23 +22,36 @@ enum {
     HB_TITAN_W_QB,
     HB_TITAN_W_KB,
     HB_TITAN_W_VB,
-    HB_TITAN_W_QN,
+    HB_TITAN_W_QKV,
+    HB_TITAN_W_QKVB,
+    HB_TITAN_W_OB,
+    HB_TITAN_W_Q_DOWN,
+    HB_TITAN_W_KV_DOWN,
+    HB_TITAN_W_KV_UP,
+    HB_TITAN_W_QN, /* of q's heads, or of its low rank */
     HB_TITAN_W_KN,
     HB_TITAN_W_GATE,
     HB_TITAN_W_DOWN,
     HB_TITAN_W_UP,
+    HB_TITAN_W_UPB,
+    HB_TITAN_W_DOWNB,
     HB_TITAN_W_EXPERT_GATE,
     HB_TITAN_W_EXPERT_DOWN,
     HB_TITAN_W_EXPERT_UP,
     HB_TITAN_W_ROUTER,
     HB_TITAN_W_NORM1,
     HB_TITAN_W_NORM2,
+    HB_TITAN_W_NORM1B,
+    HB_TITAN_W_NORM2B,
     HB_TITAN_W_POST1,
     HB_TITAN_W_POST2,
     HB_TITAN_W_COUNT
 };
 
 enum { HB_TITAN_EXPERT_WEIGHTS = 3 };
+
+/* The table, positions, the last norm and its bias, the head. */
+enum { HB_TITAN_ENDS = 5 };
 
 struct hb_titan;
 
@@ -96,9 +109,11 @@ struct hb_titan {
     int64_t rank;                     /* of it */
     const struct hb_actions *actions; /* by rank, of schedules that are `many`; null: not made */
     struct hb_titan_stage *stages;
-    bool embeds, heads; /* the rank has the embedding; norm and head */
-    struct hb_weight table, norm, head;
-    struct hb_weight end_weights[3];
+    bool embeds, heads;                          /* the rank has the embedding; norm and head */
+    struct hb_weight end_weights[HB_TITAN_ENDS]; /* in the order of the model's parameters */
+    int end_count;
+    struct hb_weight *norm, *head; /* of them: the last one's, and the last, which a tied model
+                                      has no use for */
     struct hb_unit first, last, root;
     bool
         by_chunk; /* head and loss run chunk by chunk, before the pass backwards; the last unit's */
@@ -142,6 +157,14 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
 /* The mixture in its place: see titan_experts.c. */
 uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
                               bool again);
+void hb_titan_add_weights(struct hb_titan_layer *l);
+/* Its MLP has two products side by side. */
+bool hb_titan_is_gated(const struct hb_block *b);
+enum hb_norm hb_titan_last_norm(const struct hb_titan *e);
+/* The model's table of rope, where it has one. */
+void hb_titan_add_rope(struct hb_titan *e);
+/* Width that rope turns of each head; 0: none. */
+int64_t hb_titan_rope_width(const struct hb_attention *a);
 /* Experts that the rank has, and the width of what it has of each. */
 int64_t hb_titan_own_experts(const struct hb_titan_layer *l);
 int64_t hb_titan_expert_width(const struct hb_titan_layer *l);

@@ -19,7 +19,7 @@ static int64_t zero_count(struct hb_titan *e)
  * embedding's. Of a short program no more than is known. */
 static int64_t kept_count(struct hb_titan *e)
 {
-    int64_t own = zero_count(e), sum = hb_mul_sat(e->table.rows, e->table.cols);
+    int64_t own = zero_count(e), sum = hb_mul_sat(e->end_weights->rows, e->end_weights->cols);
     for (int64_t i = 0; i < e->layer_count && sum < own && !e->cut; i++)
         for (int w = 0; w < e->layers[i].unit.count && sum < own; w++)
             sum = hb_add_sat(
@@ -89,7 +89,7 @@ void hb_titan_begin_zero(struct hb_titan *e)
         return;
     hb_zero3_begin(e->zero3);
     bool reduces = reduces_now(e);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < e->end_count; i++)
         e->end_weights[i].updates = reduces;
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)
@@ -168,7 +168,7 @@ static void gather_by_module(struct hb_titan *e)
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)
             hb_zero3_add(e->zero3, &e->layers[i].weights[w]);
-    for (int i = 1; i < (e->spec->model.tied_embeddings ? 2 : 3); i++)
+    for (int i = 1; i < e->end_count - e->spec->model.tied_embeddings; i++)
         hb_zero3_add(e->zero3, &e->end_weights[i]);
 }
 
@@ -181,7 +181,7 @@ void hb_titan_reduce_in_buckets(struct hb_titan *e)
                                 .buffer = HB_NONE,
                                 .part = HB_NONE,
                                 .sum = HB_NONE};
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < e->end_count; i++)
         e->end_weights[i].zero = e->zero;
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)

@@ -32,6 +32,20 @@ static const char *torch_one_of(struct hb_rng *rng, const char *const *words, in
     torch_one_of(rng, (const char *const[]){__VA_ARGS__},                                          \
                  (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
 
+/* GPT-2's. */
+static void torch_gpt_block(struct hb_str *s, struct hb_rng *rng, int at)
+{
+    hb_str_addf(
+        s,
+        "    - {name: b%d, repeat: %lld, norm: layernorm, dropout: %s, attention: {heads: 8, "
+        "kv_heads: %s, head_dim: 32, rope: %s, bias: %s, fused_qkv: %s}, mlp: {kind: gelu, "
+        "d_ff: 512, bias: %s}}\n",
+        at, (long long)hb_rng_range(rng, 1, 6), TORCH_ONE_OF(rng, "0", "0.1"),
+        TORCH_ONE_OF(rng, "8", "8", "1"), TORCH_ONE_OF(rng, "false", "true"),
+        TORCH_ONE_OF(rng, "true", "false"), TORCH_ONE_OF(rng, "true", "false"),
+        TORCH_ONE_OF(rng, "true", "false"));
+}
+
 /* Blocks of one kind, or two; other kinds of attention and of dispatch with megatron alone. */
 static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bool experts)
 {
@@ -39,15 +53,21 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
     for (int i = 0; i < blocks; i++) {
         struct hb_rng side = *rng; /* what it draws moves nothing else */
         int64_t kv = torch_power(rng, 3);
+        if (!megatron && torch_chance(&side, 12)) {
+            torch_gpt_block(s, &side, i);
+            continue;
+        }
         hb_str_addf(s, "    - {name: b%d, repeat: %lld, norm: rmsnorm", i,
                     (long long)hb_rng_range(rng, 1, torch_chance(rng, 20) ? 14 : 6));
         if (megatron && torch_chance(rng, 30))
             hb_str_addf(s, ", dropout: 0.1");
         if (!megatron && torch_chance(&side, 6))
             hb_str_add(s, ", post_norm: true");
-        if (megatron && torch_chance(rng, 20))
-            hb_str_add(s, ", attention: {kind: mla, heads: 8, q_lora_rank: 96, kv_lora_rank: 64, "
-                          "qk_nope_head_dim: 32, qk_rope_head_dim: 16, v_head_dim: 32}");
+        if (megatron ? torch_chance(rng, 20) : torch_chance(&side, 12))
+            hb_str_addf(s,
+                        ", attention: {kind: mla, heads: 8, q_lora_rank: %d, kv_lora_rank: 64, "
+                        "qk_nope_head_dim: 32, qk_rope_head_dim: 16, v_head_dim: 32}",
+                        megatron || torch_chance(&side, 60) ? 96 : 0);
         else
             hb_str_addf(s,
                         ", attention: {heads: 8, kv_heads: %lld, head_dim: %lld, rope: %s, "
@@ -281,10 +301,12 @@ static bool torch_draw(struct hb_arena *arena, struct hb_rng *rng, struct hb_spe
     bool megatron = torch_chance(rng, 50), pipes = !megatron && torch_chance(rng, 25);
     bool zero3 = !megatron && !pipes && torch_chance(rng, 15);
     bool plain = !megatron && !pipes && !zero3 && torch_chance(rng, 30);
+    struct hb_rng side = *rng; /* what it draws moves nothing else */
     hb_str_init(&s, arena);
     hb_str_addf(&s,
-                "model:\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n  mtp: %d\n"
-                "  blocks:\n",
+                "model:\n  positions: %s\n  d_model: %lld\n  vocab: %lld\n  tied_embeddings: %s\n"
+                "  mtp: %d\n  blocks:\n",
+                megatron || pipes || torch_chance(&side, 88) ? "0" : "4096",
                 (long long)(128 * hb_rng_range(rng, 1, 8)),
                 (long long)(torch_chance(rng, 50) ? 32000 : 1000 * hb_rng_range(rng, 1, 60)),
                 pipes ? "false" : TORCH_ONE_OF(rng, "true", "false"),

@@ -1,0 +1,145 @@
+/* sim/eager/titan_layer, titan_weights, pieces: what layers of GPT-2's and DeepSeek's kind allocate
+ * under torch, storage by storage, against arithmetic by hand. The records of the bench are in
+ * tests/golden/torch-layers.jsonl. */
+#include "tests/unit/unit.h"
+
+#include "models/params.h"
+#include "models/support.h"
+#include "sim/eager/memory.h"
+#include "tests/unit/unit_spec.h"
+
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+enum { LAYERS = 3, WIDTH = 256, HEADS = 4, TOKENS = 2 * 512 };
+
+static struct hb_spec read_spec(const char *block, const char *more)
+{
+    return unit_spec(&u, hb_arena_printf(u.env.arena,
+                                         "model:\n  d_model: 256\n  vocab: 1000\n%s\n"
+                                         "batch: {global: 2, seq: 512}\n"
+                                         "hardware: {device: nvidia-h100, count: 1}\n"
+                                         "compiler: torch\n%s",
+                                         block, more));
+}
+
+static struct hb_program lower(const char *block, const char *more)
+{
+    struct hb_program p;
+    struct hb_spec spec = read_spec(block, more);
+    assert_true(hb_spec_supported(&u.diag, NULL, &spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
+    hb_program_check(&p);
+    return p;
+}
+
+/* Of one size all: returns how many there are. */
+static int count_of(const struct hb_program *p, const char *name, int64_t bytes)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        if (!strstr(p->bufs[i].name, name))
+            continue;
+        assert_int_equal(p->bufs[i].bytes, bytes);
+        count++;
+    }
+    return count;
+}
+
+static const char gpt[] =
+    "  positions: 1024\n  tied_embeddings: true\n  blocks:\n"
+    "    - {repeat: 3, norm: layernorm, dropout: 0.1,\n"
+    "       attention: {heads: 4, kv_heads: 4, head_dim: 64, rope: false, bias: true, "
+    "fused_qkv: true},\n"
+    "       mlp: {kind: gelu, d_ff: 1024, bias: true}}\n";
+
+/* Two steps; a layer that is checkpointed is run again, its second dropout and the product before
+ * it too, as the mask is kept. */
+static void gpt_layers_keep_masks_and_norms(void **state)
+{
+    (void)state;
+    enum { STEPS = 2, RESIDUAL = TOKENS * WIDTH };
+    struct hb_program none = lower(gpt, "remat: {policy: none}\n"),
+                      full = lower(gpt, "remat: {policy: full}\n");
+    assert_int_equal(count_of(&none, "dropout's mask", RESIDUAL), STEPS * (2 * LAYERS + 1));
+    assert_int_equal(count_of(&full, "dropout's mask", RESIDUAL), STEPS * (4 * LAYERS + 1));
+    assert_int_equal(count_of(&none, "norm's mean", 4 * TOKENS), STEPS * (2 * LAYERS + 1));
+    assert_int_equal(count_of(&full, "norm's mean", 4 * TOKENS), STEPS * (4 * LAYERS + 1));
+    assert_int_equal(count_of(&none, "gradient of all pieces", 2 * 3 * RESIDUAL), STEPS * LAYERS);
+    assert_int_equal(count_of(&none, "gradient of positions, summed", 4 * 512 * WIDTH), STEPS);
+    assert_int_equal(count_of(&none, "table of rope", 0), 0);
+}
+
+static int64_t param_bytes(const struct hb_program *p)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].argument && p->bufs[i].category == HB_CAT_PARAMS)
+            sum += p->bufs[i].bytes;
+    return sum;
+}
+
+static int64_t count_params(const struct hb_spec *spec)
+{
+    struct hb_params p;
+    hb_params_count(spec, &p);
+    return p.total;
+}
+
+/* As models/params counts them, from other formulas. */
+static void weights_are_the_models(void **state)
+{
+    (void)state;
+    struct hb_program p = lower(gpt, "");
+    struct hb_spec spec = read_spec(gpt, "");
+    assert_int_equal(param_bytes(&p), 4 * count_params(&spec));
+}
+
+/* q and k are put together of a part that rope turns and one that it does not; v and that of k are
+ * views of one product. */
+static void latent_attention_is_put_together(void **state)
+{
+    (void)state;
+    enum { STEPS = 2, NOPE = 64, ROPE = 32, V = 48, LOW = 128, Q_LOW = 192 };
+    static const char block[] =
+        "  blocks:\n    - {repeat: 3, mlp: {d_ff: 1024}, attention: {kind: mla, heads: 4,\n"
+        "       q_lora_rank: 192, kv_lora_rank: 128, qk_nope_head_dim: 64, qk_rope_head_dim: 32, "
+        "v_head_dim: 48}}\n";
+    const char *more = "remat: {policy: none}\nprecision: {params: bf16}\n";
+    struct hb_program p = lower(block, more);
+    struct hb_spec spec = read_spec(block, more);
+    const int64_t head = 2 * TOKENS * HEADS;
+    assert_int_equal(count_of(&p, "q, whole", head * (NOPE + ROPE)), STEPS * LAYERS);
+    assert_int_equal(count_of(&p, "k, whole", head * (NOPE + ROPE)), STEPS * LAYERS);
+    assert_int_equal(count_of(&p, ".k and v", head * (NOPE + V)), STEPS * LAYERS);
+    assert_int_equal(count_of(&p, "attention output", head * V), STEPS * LAYERS);
+    assert_int_equal(count_of(&p, "low rank of k and v", 2 * TOKENS * (LOW + ROPE)),
+                     STEPS * LAYERS);
+    assert_int_equal(count_of(&p, "gradient over repeated heads", 2 * TOKENS * ROPE),
+                     STEPS * LAYERS);
+    assert_int_equal(count_of(&p, "table of rope", 512 * ROPE / 2 * 8), 1);
+    assert_int_equal(param_bytes(&p), 2 * count_params(&spec) + 512 * ROPE / 2 * 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
+        cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
+        cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
