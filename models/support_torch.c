@@ -542,9 +542,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
              "with torchtitan only [q, v, attn_ctx, mlp_gate, mlp_down], every second product, is "
              "simulated yet; use it, or policy: full"},
             {zero3 && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
-             "names is torchtitan's, not simulated with ZeRO-3; use none or full"},
-            {zero3 && b->attention.bias != HB_BIAS_NONE, ".attention.bias",
-             "not simulated with ZeRO-3 yet; use false"}};
+             "names is torchtitan's, not simulated with ZeRO-3; use none or full"}};
         ok &= check_block(r, b, tune);
         ok &= check_parted(r, s, b);
         ok &= check_post_norm(r, s, b);

@@ -23,6 +23,7 @@ enum state { AWAY, COMING, HERE };
 struct param {
     const char *name;
     int64_t count;
+    uint32_t more; /* parameters of its module behind it: a bias */
     enum state state;
     uint32_t whole; /* storage; HB_NONE */
     struct bunch *bunch;
@@ -33,11 +34,19 @@ struct param {
     int64_t fetched_for; /* latest visit that it was gathered for; -1: none of this pass */
 };
 
+enum { MOST_OF_A_MODULE = 2 };
 struct visit {
-    uint32_t param;                      /* HB_NONE: of a module without any */
-    int64_t before;                      /* elements of the visits before it */
-    uint32_t again;                      /* the next of the same parameter; HB_NONE */
-    enum { UNKNOWN, STAYS, GOES } after; /* what was decided when it was left first */
+    uint32_t first; /* parameter of the module; HB_NONE: it has none */
+    uint32_t count;
+    int64_t before; /* elements of the visits before it */
+    uint32_t again; /* the next of the same module; HB_NONE */
+    enum { UNKNOWN, STAYS, GOES } after[MOST_OF_A_MODULE]; /* decided when it was left first */
+};
+
+/* What is asked for ahead, in this order. */
+struct wanted {
+    uint32_t param;
+    uint32_t visit;
 };
 
 struct hb_zero3 {
@@ -47,9 +56,11 @@ struct hb_zero3 {
     uint32_t count, cap;
     struct visit *visits; /* of a pass */
     uint32_t visit_count, visit_cap;
+    struct wanted *order;
+    uint32_t order_count, order_cap;
     bool known;     /* they are all written down */
     uint32_t step;  /* the next visit */
-    uint32_t queue; /* first visit whose parameter is not asked for */
+    uint32_t queue; /* the first of `order` that is not asked for */
     int64_t there;  /* elements that are there or coming */
 };
 
@@ -67,6 +78,7 @@ void hb_zero3_add(struct hb_zero3 *z, struct hb_weight *w)
     z->params = hb_grow(z->t->arena, z->params, z->count, &z->cap, sizeof *z->params);
     z->params[z->count] = (struct param){.name = w->name,
                                          .count = count,
+                                         .more = w->bias != NULL,
                                          .whole = HB_NONE,
                                          .persists = count <= z->limits.persists,
                                          .last_visit = -1,
@@ -167,32 +179,42 @@ static void give_back(struct hb_zero3 *z, struct param *p)
 
 /* --- a pass --- */
 
-static void write_down(struct hb_zero3 *z, uint32_t param)
+static int64_t visited_count(const struct hb_zero3 *z, const struct visit *v)
 {
-    struct visit v = {.param = param, .again = HB_NONE};
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < v->count; i++)
+        sum = hb_add_sat(sum, z->params[v->first + i].count);
+    return sum;
+}
+
+static void write_down(struct hb_zero3 *z, uint32_t first, uint32_t count)
+{
+    struct visit v = {.first = first, .count = count, .again = HB_NONE};
     if (z->visit_count) {
         const struct visit *last = &z->visits[z->visit_count - 1];
-        v.before = last->before;
-        if (last->param != HB_NONE)
-            v.before = hb_add_sat(v.before, z->params[last->param].count);
+        v.before = hb_add_sat(last->before, visited_count(z, last));
     }
     z->visits = hb_grow(z->t->arena, z->visits, z->visit_count, &z->visit_cap, sizeof *z->visits);
     z->visits[z->visit_count++] = v;
-    if (param != HB_NONE && z->params[param].last_visit >= 0)
-        z->visits[z->params[param].last_visit].again = z->visit_count - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        z->order = hb_grow(z->t->arena, z->order, z->order_count, &z->order_cap, sizeof *z->order);
+        z->order[z->order_count++] = (struct wanted){first + i, z->visit_count - 1};
+    }
+    if (count && z->params[first].last_visit >= 0)
+        z->visits[z->params[first].last_visit].again = z->visit_count - 1;
 }
 
-/* The parameter that is used now is not asked for again. */
-static void skip_asked(struct hb_zero3 *z, const struct param *p)
+/* The parameters that are used now are not asked for again. */
+static void skip_asked(struct hb_zero3 *z, uint32_t first, uint32_t count)
 {
-    if (!p || p->fetched_for >= (int64_t)z->step)
-        return;
-    while (z->queue < z->visit_count && z->visits[z->queue].param == HB_NONE)
-        z->queue++;
-    if (z->queue == z->visit_count || &z->params[z->visits[z->queue].param] != p)
-        HB_BUG("visit %u of a pass is not what was written down", z->step);
-    z->params[z->visits[z->queue].param].fetched_for = z->queue;
-    z->queue++;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++)
+        left += z->params[first + i].fetched_for < (int64_t)z->step;
+    for (; left; left--) {
+        if (z->queue == z->order_count || z->order[z->queue].visit != z->step)
+            HB_BUG("visit %u of a pass is not what was written down", z->step);
+        z->params[z->order[z->queue++].param].fetched_for = z->step;
+    }
 }
 
 static void prefetch(struct hb_zero3 *z)
@@ -200,15 +222,13 @@ static void prefetch(struct hb_zero3 *z)
     int64_t room = z->limits.live - z->there, sum = 0;
     uint32_t *which = NULL, count = 0, cap = 0;
     room = room < z->limits.prefetch ? room : z->limits.prefetch;
-    for (; z->queue < z->visit_count && sum < room; z->queue++) {
-        uint32_t at = z->visits[z->queue].param;
-        if (at == HB_NONE)
-            continue;
+    for (; z->queue < z->order_count && sum < room; z->queue++) {
+        uint32_t at = z->order[z->queue].param;
         struct param *p = &z->params[at];
         bool asked = p->state != AWAY;
         for (uint32_t i = 0; i < count; i++)
             asked = asked || which[i] == at;
-        p->fetched_for = z->queue;
+        p->fetched_for = z->order[z->queue].visit;
         if (asked)
             continue;
         which = hb_grow(z->t->arena, which, count, &cap, sizeof *which);
@@ -219,20 +239,31 @@ static void prefetch(struct hb_zero3 *z)
         gather(z, which, count);
 }
 
-static void enter(struct hb_zero3 *z, uint32_t at)
+/* What of the module is away comes in one. */
+static void fetch(struct hb_zero3 *z, uint32_t first, uint32_t count)
 {
-    struct param *p = at == HB_NONE ? NULL : &z->params[at];
-    if (!z->known)
-        write_down(z, at);
-    if (p && p->state == AWAY)
-        gather(z, &at, 1);
-    if (p) {
+    uint32_t away[MOST_OF_A_MODULE], away_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (z->params[first + i].state == AWAY)
+            away[away_count++] = first + i;
+    if (away_count)
+        gather(z, away, away_count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct param *p = &z->params[first + i];
         wait_for(z, p);
         p->entered = true;
         p->last_visit = z->step;
     }
+}
+
+static void enter(struct hb_zero3 *z, uint32_t first)
+{
+    uint32_t count = first == HB_NONE ? 0 : 1 + z->params[first].more;
+    if (!z->known)
+        write_down(z, first, count);
+    fetch(z, first, count);
     if (z->known) {
-        skip_asked(z, p);
+        skip_asked(z, first, count);
         prefetch(z);
     }
     z->step++;
@@ -275,14 +306,15 @@ static bool comes_again(const struct hb_zero3 *z, const struct param *p)
 }
 
 /* Decided in the first pass that knows, and remembered (a cache of the function's results). */
-static bool goes(struct hb_zero3 *z, const struct param *p)
+static bool goes(struct hb_zero3 *z, uint32_t at)
 {
+    const struct param *p = &z->params[at];
     struct visit *v = &z->visits[p->last_visit];
     if (!z->known)
         return true;
-    if (v->after == UNKNOWN)
-        v->after = p->persists || comes_again(z, p) ? STAYS : GOES;
-    return v->after == GOES;
+    if (v->after[at - v->first] == UNKNOWN)
+        v->after[at - v->first] = p->persists || comes_again(z, p) ? STAYS : GOES;
+    return v->after[at - v->first] == GOES;
 }
 
 void hb_zero3_leave(const struct hb_weight *w)
@@ -290,11 +322,13 @@ void hb_zero3_leave(const struct hb_weight *w)
     if (!w || !w->zero3)
         return;
     struct hb_zero3 *z = w->zero3;
-    struct param *p = &z->params[w->at];
-    p->entered = false;
-    p->early = false;
-    if (goes(z, p))
-        give_back(z, p);
+    for (uint32_t at = w->at; at <= w->at + z->params[w->at].more; at++) {
+        struct param *p = &z->params[at];
+        p->entered = false;
+        p->early = false;
+        if (goes(z, at))
+            give_back(z, p);
+    }
 }
 
 void hb_zero3_begin(struct hb_zero3 *z)

@@ -32,7 +32,8 @@ struct hb_zero3_limits {
 };
 
 struct hb_zero3 *hb_zero3_new(struct hb_tape *t, struct hb_zero3_limits limits);
-/* In the order of the model's parameters, all before the first pass. Sets w->zero3 and w->at. */
+/* In the order of the model's parameters, all before the first pass, a bias behind its weight, with
+ * which it is one module. Sets w->zero3 and w->at. */
 void hb_zero3_add(struct hb_zero3 *z, struct hb_weight *w);
 /* Elements of a rank's parts. */
 int64_t hb_zero3_own_count(const struct hb_zero3 *z);

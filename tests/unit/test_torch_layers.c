@@ -134,12 +134,43 @@ static void latent_attention_is_put_together(void **state)
     assert_int_equal(param_bytes(&p), 2 * count_params(&spec) + 512 * ROPE / 2 * 8);
 }
 
+static int joined_gathers(const char *bias)
+{
+    const char *block = hb_arena_printf(
+        u.env.arena, "  blocks:\n    - {repeat: 3, mlp: {d_ff: 1024}, attention: {heads: 4%s}}\n",
+        bias);
+    struct hb_spec spec =
+        unit_spec(&u, hb_arena_printf(u.env.arena,
+                                      "model:\n  d_model: 256\n  vocab: 1000\n%s\nmesh: {fsdp: 4}\n"
+                                      "batch: {global: 4, seq: 512}\ncompiler: torch\n"
+                                      "precision: {params: bf16, master: f32, grads: params}\n"
+                                      "runtime: {persist_below: 1, prefetch_bucket: 1}\n"
+                                      "hardware: {device: nvidia-h100, count: 4}\n",
+                                      block));
+    struct hb_program p;
+    int count = 0;
+    assert_true(hb_spec_supported(&u.diag, NULL, &spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
+    for (uint32_t i = 0; i < p.buf_count; i++)
+        count += strstr(p.bufs[i].name, "gathered weights in one buffer") != NULL;
+    return count;
+}
+
+/* ZeRO-3 that asks for one parameter ahead: only those of one module come together. */
+static void a_bias_comes_with_its_weight(void **state)
+{
+    (void)state;
+    assert_int_equal(joined_gathers(""), 0);
+    assert_true(joined_gathers(", bias: qkv") > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
         cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
         cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
+        cmocka_unit_test_setup_teardown(a_bias_comes_with_its_weight, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
