@@ -152,12 +152,35 @@ static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
          "sharding.optimizer_over_data", "ZeRO-2 splits states, too; use true"},
         {s->precision.grads == HB_GRADS_F32, "precision.grads",
          "without FSDP (mesh.fsdp 1) gradients are as their parameters; use params"},
-        {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
-         "simulated with FSDP only; use mesh.fsdp above 1, or runtime.framework: megatron"},
         {s->runtime.wrap_root, "runtime.wrap", "root is FSDP's; use split"},
         {s->runtime.fsdp1, "runtime.fsdp1", "is FSDP's; use mesh.fsdp above 1, or false"},
     };
     return HB_REFUSE(r, gaps);
+}
+
+/* Tensor parallelism without FSDP, as torchtitan has it: of parameters in what products take. */
+static bool check_plain_tensor(const struct hb_refusing *r, const struct hb_spec *s)
+{
+    const struct hb_refusal gaps[] = {
+        {s->mesh[HB_AX_DATA] > 1, "mesh.tensor",
+         "DistributedDataParallel has no other axis in torchtitan; use mesh.fsdp, mesh.tensor 1, "
+         "or "
+         "runtime.framework: megatron"},
+        {s->precision.params != s->precision.compute, "precision.params",
+         "torchtitan turns mixed precision off with mesh.tensor and no FSDP; use params as "
+         "compute"},
+        {s->runtime.framework == HB_FW_TORCHTUNE, "mesh.tensor", "not simulated with torchtune"},
+        {s->model.tied_embeddings, "model.tied_embeddings",
+         "not simulated with mesh.tensor and no FSDP yet; use false"},
+        {s->runtime.compile, "runtime.compile",
+         "not simulated with mesh.tensor and no FSDP yet; use false"},
+        {s->loss.chunks > 1, "loss.chunks",
+         "not simulated with mesh.tensor and no FSDP yet; use 1"},
+        {s->precision.fp8 != HB_FP8_NONE, "precision.fp8",
+         "not simulated with mesh.tensor and no FSDP yet; use none"},
+        {s->optimizer.in_backward, "optimizer.in_backward", "not simulated with mesh.tensor yet"},
+    };
+    return s->mesh[HB_AX_TENSOR] == 1 || HB_REFUSE(r, gaps);
 }
 
 static bool parts_passes(const struct hb_spec *s)
@@ -174,11 +197,6 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
          "sharding.reshard_ranks", "does not divide mesh.fsdp; use one that does"},
         {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_TENSOR] > 1, "sharding.reshard_ranks",
          "PyTorch cannot with tensor parallelism; use 0, or mesh.tensor 1"},
-        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.residual_over_tensor,
-         "sharding.residual_over_tensor",
-         "mesh.tensor is simulated with sequence parallelism only; use true"},
-        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor, "sharding.vocab_over_tensor",
-         "mesh.tensor is simulated with a split vocabulary only; use true"},
         {s->precision.params != HB_DT_F32 && s->precision.params != HB_DT_BF16, "precision.params",
          "only f32 and bf16 parameters are simulated with torchtitan yet"},
         {s->runtime.fsdp1 && s->precision.params != HB_DT_F32, "precision.params",
@@ -342,7 +360,8 @@ static bool check_post_norm(const struct hb_refusing *r, const struct hb_spec *s
          "not simulated with torchtitan's list of what is kept yet; use false, or policy: full"},
         {parts_passes(s), key,
          "not simulated with schedules that part the backward pass yet; use false"},
-        {s->precision.master, key, "not simulated with ZeRO yet; use false"},
+        {s->precision.master && s->mesh[HB_AX_FSDP] == 1, key,
+         "not simulated with ZeRO 1 and 2 yet; use false"},
     };
     return !b->post_norm || HB_REFUSE(r, gaps);
 }
@@ -467,6 +486,11 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
          "ZeRO-1 is simulated without FSDP only; use mesh.fsdp 1, or false"},
         {!plain && s->sharding.grads_over_data, "sharding.grads_over_data",
          "ZeRO-2 is simulated without FSDP only; use mesh.fsdp 1, or false"},
+        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.residual_over_tensor,
+         "sharding.residual_over_tensor",
+         "mesh.tensor is simulated with sequence parallelism only; use true"},
+        {s->mesh[HB_AX_TENSOR] > 1 && !s->sharding.vocab_over_tensor, "sharding.vocab_over_tensor",
+         "mesh.tensor is simulated with a split vocabulary only; use true"},
         {s->remat.modules != 0, "remat.modules", "are Megatron's; use []"},
         {s->runtime.async_tp && (!s->runtime.compile || s->mesh[HB_AX_TENSOR] == 1),
          "runtime.async_tp",
@@ -528,6 +552,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     bool plain = shard_ranks(s) == 1, zero3 = s->precision.master && s->mesh[HB_AX_FSDP] > 1;
     bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
     bool ok = check_titan_rest(r, s, plain);
+    ok &= !plain || check_plain_tensor(r, s);
     ok &= plain ? check_plain(r, s) : zero3 ? check_zero3(r, s) : check_fsdp(r, s);
     ok &= !s->runtime.fsdp1 || check_fsdp1(r, s);
     ok &= s->mesh[HB_AX_PIPELINE] == 1 || check_titan_pipeline(r, s, plain);

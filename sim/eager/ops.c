@@ -389,6 +389,7 @@ uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weig
 
 uint32_t hb_ops_norm_left_out(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight)
 {
+    hb_zero3_enter(weight);
     return run_norm(t, x, weight, rows, true);
 }
 

@@ -285,6 +285,8 @@ static void run_step(struct hb_titan *e, bool first)
         hb_titan_update_zero(e, first);
     else if (first)
         add_all_states(e);
+    if (e->fsdp.plain && e->ways > 1)
+        hb_titan_share_table(e);
     if (!e->fsdp.flat || !first)
         free_gradients(e);
     hb_titan_mark(e, false, false);

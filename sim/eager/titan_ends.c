@@ -29,6 +29,14 @@ static void back_positions(struct hb_titan *e, struct hb_taped *n)
     hb_ops_weight_grad(t, w, grad);
 }
 
+/* DTensor leaves each rank's gradient of all words until the update asks for the own ones. */
+void hb_titan_share_table(struct hb_titan *e)
+{
+    uint32_t whole = e->end_weights[0].grad;
+    hb_tape_hold(e->t, whole);
+    hb_tape_drop(e->t, hb_titan_own_table(e, whole));
+}
+
 static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan *e = (struct hb_titan *)(uintptr_t)n->thing;
@@ -47,10 +55,14 @@ static void back_embedding(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     uint32_t table =
         hb_tape_make(t, (struct hb_made){"embedding, backward", "gradient of the embedding", whole,
                                          HB_CAT_GRADIENTS, 0});
-    hb_tape_drop(t, all); /* before autograd adds what it has of the table already */
-    if (e->ways > 1 && !e->fsdp.defers)
+    if (e->ways > 1 || !e->fsdp.defers) {
+        hb_tape_drop(t, all); /* before autograd adds what it has of the table already */
+        all = HB_NONE;
+    }
+    if (e->ways > 1 && !e->fsdp.defers && !e->fsdp.plain)
         table = hb_titan_own_table(e, table);
     hb_ops_weight_grad(t, &e->end_weights[0], table);
+    hb_tape_drop(t, all); /* of a pipeline it is there while that is widened (torch-pipes) */
 }
 
 /* GPT-2's: learnt positions are added, then dropout. FSDP has them in its root. */

@@ -506,6 +506,16 @@ static uint32_t product_gradient(struct hb_titan_layer *l, uint32_t grad, int64_
     return last;
 }
 
+/* The one whose op asks for what was kept: the MLP's last product, in it, or the norm behind. */
+static void enter_last_modules(struct hb_titan_layer *l)
+{
+    if (!l->e->zero3)
+        return;
+    if (!l->block->post_norm)
+        hb_zero3_enter_plain(l->e->zero3);
+    hb_zero3_enter_early(l->by_role[l->block->post_norm ? HB_TITAN_W_POST2 : HB_TITAN_W_DOWN]);
+}
+
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
 static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
@@ -520,10 +530,7 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
         last = hb_ops_gather_storage(t, grad, hb_titan_gather(l));
     else
         last = product_gradient(l, grad, n->number[0]);
-    if (l->e->zero3) { /* its MLP and the last product, which asks for what was kept */
-        hb_zero3_enter_plain(l->e->zero3);
-        hb_zero3_enter_early(l->by_role[HB_TITAN_W_DOWN]);
-    }
+    enter_last_modules(l);
     t->grad = true;
     l->in = run->in = n->in[0];
     run_layer(l, run, true);

@@ -184,6 +184,8 @@ void hb_titan_unstash(struct hb_titan *e, int count);
 uint32_t hb_titan_embed(struct hb_titan *e);
 /* Of a gradient of the whole table, which goes: the rank's part of the vocabulary. */
 uint32_t hb_titan_own_table(struct hb_titan *e, uint32_t table);
+/* Without FSDP: at the update. */
+void hb_titan_share_table(struct hb_titan *e);
 /* The last norm and the head: the logits of each chunk. */
 void hb_titan_head(struct hb_titan *e, uint32_t x);
 /* Forwards chunk by chunk; then the logits are let go. */

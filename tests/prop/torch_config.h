@@ -129,7 +129,7 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side
     int64_t fsdp = plain                      ? 1
                    : sequence > 1 && !experts ? torch_power(rng, 4)
                                               : 2 * torch_power(rng, 4);
-    int64_t tensor = plain ? 1 : torch_power(rng, experts ? 1 : 3);
+    int64_t tensor = plain ? 1 + torch_chance(&side, 15) : torch_power(rng, experts ? 1 : 3);
     int64_t expert = experts ? torch_power(rng, 3) : 1, accumulate = hb_rng_range(rng, 1, 4);
     int64_t data = torch_power(rng, plain ? 3 : 1);
     bool tune = plain && data == 1 && torch_chance(rng, 50);

@@ -134,6 +134,25 @@ static void latent_attention_is_put_together(void **state)
     assert_int_equal(param_bytes(&p), 2 * count_params(&spec) + 512 * ROPE / 2 * 8);
 }
 
+/* DTensor's gradient of a table that is split by words has all of them until the update. */
+static void a_tables_gradient_waits_whole(void **state)
+{
+    (void)state;
+    enum { STEPS = 2, MICROBATCHES = 2, WORDS = 1000 };
+    struct hb_spec spec =
+        unit_spec(&u, "model:\n  d_model: 256\n  vocab: 1000\n  blocks:\n"
+                      "    - {repeat: 2, mlp: {d_ff: 1024}, attention: {heads: 4}}\n"
+                      "mesh: {tensor: 2}\nsharding: {residual_over_tensor: true}\n"
+                      "batch: {global: 4, seq: 512, accumulate: 2}\nprecision: {params: bf16}\n"
+                      "hardware: {device: nvidia-h100, count: 2}\ncompiler: torch\n");
+    struct hb_program p;
+    assert_true(hb_spec_supported(&u.diag, NULL, &spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
+    assert_int_equal(count_of(&p, "gradient of the embedding", 2 * WORDS * WIDTH),
+                     STEPS * MICROBATCHES);
+    assert_int_equal(count_of(&p, "own part of the gradient", WORDS * WIDTH), STEPS);
+}
+
 static int joined_gathers(const char *bias)
 {
     const char *block = hb_arena_printf(
@@ -170,6 +189,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
         cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
         cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
+        cmocka_unit_test_setup_teardown(a_tables_gradient_waits_whole, start, end),
         cmocka_unit_test_setup_teardown(a_bias_comes_with_its_weight, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
