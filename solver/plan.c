@@ -55,7 +55,7 @@ int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
     return most < 9e18 ? (int64_t)most + 1 : INT64_MAX;
 }
 
-/* So that the upper end is within the whole, by the cell's kind of records. */
+/* So that the upper end is within the whole, by the cell's kind. */
 static int64_t confident_bytes(const struct hb_search *s, uint32_t cell)
 {
     const struct hb_plan_ask *ask = s->ask;
@@ -91,8 +91,7 @@ int64_t hb_search_node_peak_bytes(const struct hb_search *s, const struct hb_sea
     for (uint32_t i = node->first; i < node->end; i++) {
         const struct hb_cell *cell = &s->plan->space.cells[i], *last = cell - 1;
         if (i == node->first || last->form != cell->form ||
-            last->optimizer_offload != cell->optimizer_offload ||
-            (last->loss_chunks > 1) != (cell->loss_chunks > 1))
+            last->optimizer_offload != cell->optimizer_offload)
             most = hb_larger(most, hb_search_peak_bytes(s, i));
     }
     return most;

@@ -137,7 +137,7 @@ struct hb_plan_counts {
     uint32_t left;        /* cells that may be better by their bounds and were not searched */
 };
 
-/* What peaks of a kind of records (interval.h) must not exceed, as far as was asked. */
+/* What peaks of a kind of steps (interval.h) must not exceed, as far as was asked. */
 enum { HB_PLAN_KINDS = 16 };
 struct hb_plan_limits {
     uint32_t kinds[HB_PLAN_KINDS];

@@ -1,17 +1,25 @@
 /* What is known of the error of a predicted peak: an interval from the errors on measured records
- * that no rule was learnt from (tests/calibration). Split conformal prediction: of n records like
- * this one, each with its ratio of measured to predicted peak, those of rank floor((n + 1) a / 2)
- * from below and from above bound the interval of confidence 1 - a. Where the records and the
- * question are drawn alike it holds the truth with at least that probability, whatever the model's
- * errors are. "Like this": in the narrowest of a few groupings that has records enough, for 95 % 39
- * of them or, so that the narrow ones count early, 19, which reach 90; what is reached is said. The
- * groupings (Mondrian categories) are by compiler; chip; whole or chunked logits; and sort of step:
- * usual dense ones, usual ones with experts, those with unusual knobs or few layers, those with
- * pipelines, loops, nested scans, split sequences or states on the host, those without activation
- * constraints. The widest is all of them. A step fits where the upper end does.
+ * that no rule was learnt from (tests/calibration). Normalised split conformal prediction: a step
+ * has a spread, in parts of its peak, that says how hard it is; the score of a record is its error
+ * in spreads. Of n scores those of certain ranks bound the interval of confidence c, so that
+ * (n + 1) (1 - c) of them lie outside: where the records and the question are drawn alike it holds
+ * the truth with at least that probability, whatever the model's errors are and however good the
+ * spread is (a bad one only makes it wide). A third of what may lie outside is below, the rest
+ * above: a search asks the upper end, and the errors that are large are mostly above on TPU.
+ *
+ * spread = mean error of the compiler's records x a factor for each fact that it is known by
+ *
+ * Facts: chip, kind of experts, few layers, form (nested scans, loops, pipelines, split sequences),
+ * an optimizer or a kernel that is rare, no activation constraints, states on the host, sequences
+ * of a microbatch on a device. Factors are fitted to the same records (interval_fit.h), each one's
+ * score with those that were fitted without it (cross-conformal prediction). Chosen by
+ * cross-validation within the records that the table is from: policies, axes, sizes, where the peak
+ * is and what of it works told hardly more, a random forest over all that the program knows and its
+ * peaks in other orders no more of TPU's errors.
  *
  * The ends are the peak times a factor that depends on the configuration alone, not on the peak, so
- * that a search can turn a bound on one into a bound on the other. */
+ * that a search can turn a bound on one into a bound on the other. A step fits where the upper end
+ * does. */
 #ifndef HB_SIM_ENGINE_INTERVAL_H
 #define HB_SIM_ENGINE_INTERVAL_H
 
@@ -22,15 +30,30 @@
 
 struct hb_arena;
 
-/* One calibration record: interval_table.c has them by rising ratio, written by `hbmsim validate
- * --calibration`. */
-struct hb_interval_row {
-    uint32_t kind;     /* hb_interval_kind of its configuration */
-    int32_t ratio_ppm; /* measured / predicted, in millionths */
+/* Of a kind, beside the family (of compilers). */
+enum hb_interval_fact {
+    HB_FACT_CHIP,
+    HB_FACT_EXPERTS,
+    HB_FACT_LAYERS,
+    HB_FACT_FORM,
+    HB_FACT_KNOBS,
+    HB_FACT_FREE,
+    HB_FACT_HOST,
+    HB_FACT_SEQUENCES,
+    HB_FACT_COUNT
 };
-struct hb_interval_table {
-    const struct hb_interval_row *rows;
+enum { HB_INTERVAL_FAMILIES = 3, HB_INTERVAL_VALUES = 4 };
+
+/* What hb_interval_fit makes of the records of one compiler's family. */
+struct hb_interval_family {
+    int32_t spread_ppm; /* mean error; 0: there are no records */
+    int32_t factors_ppm[HB_FACT_COUNT][HB_INTERVAL_VALUES];
+    const int32_t *scores_ppm; /* rising: (measured / predicted - 1) / spread */
     uint32_t count;
+};
+/* interval_table.c, written by `hbmsim validate --calibration`. */
+struct hb_interval_table {
+    const struct hb_interval_family *families;
     const char *first_date; /* of the records: "2026-11-22" */
     const char *last_date;
 };
@@ -42,13 +65,20 @@ struct hb_interval {
     double confidence;  /* of what is known: what was asked for or, where records are too few, less;
                            0: nothing is known, both ends are the peak */
     uint32_t records;   /* that it is from */
-    const char *like;   /* which they are: "xla-tpu, v5p, usual dense steps"; "" with none */
+    const char *like;   /* what kind of step it is: "xla-tpu, v5p, dense"; "" where none is known */
 };
 
 enum hb_verdict { HB_VERDICT_FITS, HB_VERDICT_TIGHT, HB_VERDICT_NOT };
 
-/* What of a configuration decides which records are like it. */
+/* What of a configuration decides its spread; cells of a search settle it. */
 uint32_t hb_interval_kind(const struct hb_spec *spec);
+/* Of a kind. HB_INTERVAL_FAMILIES: none is known of it. */
+uint32_t hb_interval_family_of(uint32_t kind);
+/* Below HB_INTERVAL_VALUES. */
+uint32_t hb_interval_value(uint32_t kind, enum hb_interval_fact fact);
+/* In parts of the peak. */
+double hb_interval_spread(const struct hb_interval_family *family, uint32_t kind);
+
 /* confidence: above 0, below 1. */
 void hb_interval_make(struct hb_arena *arena, const struct hb_spec *spec, double confidence,
                       int64_t peak_bytes, struct hb_interval *out);

@@ -1,6 +1,7 @@
 # The intervals of peaks on the calibration records: the third of them that the table was not made
-# from, at three confidences, each within four standard deviations of what chance gives; and the
-# table itself, which a change of the model makes stale: `make calibration` takes seconds.
+# from, at three confidences, of all and of each compiler within three standard deviations of what
+# chance gives; how wide they are; and the table itself, which a change of the model makes stale:
+# `make calibration` takes seconds.
 . tests/tap.sh
 
 records=$(find tests/calibration -name '*.jsonl' | sort)
@@ -14,9 +15,14 @@ summary() {
 # prediction itself is always inside, which takes some from the outside.
 covers() {
     awk -v n="$(summary n)" -v got="$(summary coverage)" -v want="$1" -v least="$2" 'BEGIN {
-        slack = 4 * sqrt(want * (1 - want) / n)
+        slack = 3 * sqrt(want * (1 - want) / n)
         exit !(n > 0 && got >= want - slack && got <= want + slack + least)
     }'
+}
+
+# The median interval is at most that wide, in per cent of the prediction.
+is_narrow() {
+    awk -v got="$(summary median_width_pct)" -v most="$1" 'BEGIN { exit !(got > 0 && got <= most) }'
 }
 
 for percent in 50 80 95; do
@@ -27,6 +33,16 @@ for percent in 50 80 95; do
         covers 0.$percent 0.1
 done
 ok 'no interval is made of nothing' grep -q '"low_bytes": [1-9]' "$work/kept"
+ok "half of them are at most 14 % wide ($(summary median_width_pct))" is_narrow 14
+while read -r compiler most; do
+    expect 0 hbmsim validate --json --part hold-out "tests/calibration/$compiler.jsonl"
+    ok "$compiler: 95 % within ($(summary coverage) of $(summary n))" covers 0.95 0.02
+    ok "$compiler: half are at most $most % wide ($(summary median_width_pct))" is_narrow "$most"
+done <<END
+tpu 19
+cuda 11.5
+rocm 10.5
+END
 
 # Of the records that the table is from, those outside were counted when it was made: once a change
 # of the model lets more than that out, it is time for a new one.
@@ -38,10 +54,10 @@ learned=$(summary n)
 # shellcheck disable=SC2086
 expect 0 hbmsim validate --calibration --part learn $records
 cp "$work/out" "$work/table.c"
-ok 'the table has a row for each record, else: make calibration' \
-    grep -q "= {rows, $learned, " "$work/table.c"
+ok 'the table has a score for each record, else: make calibration' \
+    grep -q "^/\* .* from $learned records" "$work/table.c"
 ok 'it is the one of the program, but for what the model has learnt since' \
-    test "$(tail -n 1 "$work/table.c")" = "$(tail -n 1 sim/engine/interval_table.c)"
+    test "$(sed -n '1p;$p' "$work/table.c")" = "$(sed -n '1p;$p' sim/engine/interval_table.c)"
 # shellcheck disable=SC2086
 expect 0 hbmsim validate --calibration --part learn $records -o "$work/again.c"
 same "$work/table.c" "$work/again.c"
