@@ -262,7 +262,7 @@ uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from)
 static void turn_gathered(struct hb_body *b, uint32_t leaf)
 {
     struct hb_lower *lo = b->lo;
-    if (leaf == HB_NONE || !hb_gathers_late(lo) || lo->phase == HB_PHASE_FORWARD)
+    if (leaf == HB_NONE || !hb_gathers_late(lo))
         return;
     if (lo->leaves[leaf].gathered != HB_NONE)
         hb_body_turn_weight(b, leaf, lo->leaves[leaf].gathered);

@@ -132,7 +132,7 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
 
 static bool is_last_after_loop(enum rank k)
 {
-    return k == HEAD || k == ROUTER || k == DOWN || k == VECTORS || k == NORM || k == TABLE;
+    return k == DOWN || k == VECTORS || k == TABLE;
 }
 
 /* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's gradient comes

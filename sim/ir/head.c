@@ -303,20 +303,11 @@ static bool fetches_in_ring(const struct hb_lower *lo)
     return hb_offloads(lo) && is_long_ring(lo) && !mixes(lo);
 }
 
-/* The ring comes behind the layers on v5p and v6e (49 of 54), on v5e that of several sequences and
- * of a table, with no tensor parallelism beside it (4 of 5; of the 26 others two). */
-static bool is_fetching_late(const struct hb_lower *lo)
-{
-    return !is_room_early(lo) || ((lo->local.batch > 1 || is_tied(lo)) && !over_tensor(lo));
-}
-
-/* Beside it the f32 logits of one sequence stay, in accumulation loops on v5p and v6e alone, where
- * something is kept on the device (22 of 25; 8B over 16 of v6e, q on the host, mlp_up kept). */
+/* The ring comes behind the layers on v5p and v6e (49 of 54), not on v5e. Beside it the f32 logits
+ * of one sequence stay, but in accumulation loops. */
 static bool is_label_fetching(const struct hb_lower *lo)
 {
-    bool kept = !is_room_early(lo) && lo->spec->model.blocks[0].remat.save != 0;
-    return lo->local.batch == 1 && !over_tensor(lo) && is_fetching_late(lo) &&
-           (!accumulates(lo) || kept);
+    return lo->local.batch == 1 && !over_tensor(lo) && !is_room_early(lo) && !accumulates(lo);
 }
 
 /* Rings of experts that each device holds all of: the head's gradient comes behind the layers, with
@@ -422,7 +413,7 @@ bool hb_head_label_over_data(const struct hb_lower *lo)
 
 bool hb_head_ring_first(const struct hb_lower *lo)
 {
-    return fetches_in_ring(lo) && !is_fetching_late(lo);
+    return fetches_in_ring(lo) && is_room_early(lo);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
@@ -482,7 +473,7 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
     if (fetches_in_ring(lo))
-        return is_fetching_late(lo);
+        return !is_room_early(lo);
     if (mixes_in_ring(lo))
         return true;
     if (keeps_and_fetches(lo) || is_ring_behind(lo))
@@ -502,12 +493,11 @@ bool hb_head_waits(const struct hb_lower *lo)
 
 /* v5e, whose collectives run beside the products, makes the head's gradient at once, f32, before
  * that of its input. Not with tensor parallelism (8B,v5e16x16,f64t4), nor beside host copies
- * (70B/remat=offload:layer_in). A table's over data alone (llama1b, qwen3-4b and smollm3 over 8 and
- * 2: whole f32 gradient and logits through the layers). */
+ * (70B/remat=offload:layer_in). */
 static bool is_started_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
-           !hb_head_own_rule(lo) && !over_tensor(lo) && (!is_tied(lo) || over_data(lo));
+           !hb_head_own_rule(lo) && !over_tensor(lo);
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;

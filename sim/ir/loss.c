@@ -218,9 +218,7 @@ void hb_loss_prepare(struct hb_lower *lo)
     if (lo->tail.known && lo->spec->precision.params == lo->compute)
         hb_chunks_turn(lo);
     uint32_t from = l->transposed != HB_NONE ? l->transposed : l->arg;
-    if (hb_chunks_cast(lo) && lo->p->bufs[from].dtype == lo->compute && from != l->arg) {
-        l->cast = from;
-    } else if (hb_chunks_cast(lo)) {
+    if (hb_chunks_cast(lo)) {
         l->cast =
             hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", from, l->cast);
@@ -343,14 +341,6 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     if (lo->spec->model.mtp > 0)
         hb_emit_mark(lo, "add gradients of the head", l->grad, HB_NONE);
     l->grad = sum;
-    /* 1B,sp8: nothing as wide as the vocabulary in the layers' backward pass; the update takes the
-     * gradient at once, on ROCm too (1B,sp8,bf16,adafactor: the new head from 152 of 531 on). */
-    bool early = same || hb_fsdp_ways(lo, false) == 1;
-    bool taken = early && hb_ways(lo, HB_AX_SEQUENCE) > 1;
-    if (taken) {
-        hb_emit_mark(lo, "update takes the head's gradient", sum, HB_NONE);
-        l->grad = HB_NONE;
-    }
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
     if (same || (lo->gather_form != HB_GATHER_PADDED && !over))
         return;
@@ -388,7 +378,7 @@ static void one_head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t
         add_accumulators(lo, l);
         hb_emit_write(&e, l->grad);
         hb_emit_write(&e, l->grad_half);
-        if (l->grad_half != HB_NONE && !hb_head_short_ring(lo))
+        if (l->grad_half != HB_NONE)
             add_step(lo, &e);
         hb_emit(lo, &e);
         return;

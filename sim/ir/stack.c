@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "sim/ir/ahead.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/order.h"
 #include "sim/ir/side.h"
@@ -141,8 +140,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         for (int k = 0; k < 4; k++)
             g->block_zeros[k] = HB_NONE;
         struct hb_remat remat = g->layer.block->remat;
-        bool lost = loses_remat(g);
-        if (lost)
+        if (loses_remat(g))
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
         /* One outer trip is no loop, but the loop over its layers stays one. */
         if (g->trips == 1 && g->inner <= 1)
@@ -150,8 +148,6 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         lo->acts_stay = keeps_all(g);
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
-        if (lost)
-            hb_ahead_find(lo, g);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
         g->body.inner = g->inner > 0;

@@ -266,8 +266,6 @@ static void add_chunks(struct tail *t)
 {
     double rows = t->tokens * t->width * 2;
     double own = t->width * t->words * 2 / (double)t->fsdp.size;
-    bool sends = t->fsdp.size > 1 || t->tensor.size > 1;
-    enum hb_hide_kind kind = sends ? HB_HIDE_LOOP : HB_HIDE_OP;
     t->forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
     uint32_t x = add(t, 0.1, add(t, pass_us(rows), t->forward));
     x = add(t, pass_us(3 * rows), x);
@@ -278,7 +276,7 @@ static void add_chunks(struct tail *t)
                               add(t, pass_us(rows), HB_NONE)};
     uint32_t loops[2];
     for (int i = 0; i < 2; i++) {
-        loops[i] = hb_hide_add(&t->h, kind, 2);
+        loops[i] = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
         for (int k = 0; k < (i ? 2 : 4); k++)
             hb_hide_read(&t->h, reads[k]);
     }

@@ -112,7 +112,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     const struct hb_leaf *l = &lo->leaves[s->leaf];
     if (is_spread_at_once(b, s))
         return HB_WHEN_FIRST;
-    if (s->grad_late || is_put_by(b, l) || (s->spread > 0 && hb_weight_grad_partial(lo, l)))
+    if (s->grad_late || is_put_by(b, l) || s->spread > 0)
         return HB_WHEN_LATE;
     if (lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
         return HB_WHEN_FIRST;
