@@ -1,18 +1,20 @@
 """Each condition of sim/ir and sim/graph answered by force, one at a time: which does no record need?
 
-    python3 tests/mutate.py [--errors] [--sample N] [--seed S] [--every N] [TEXT ...]
+    python3 tests/mutate.py [--errors] [--sample N] [--seed S] [--every N] [--also FILE] [TEXT ...]
 
 In a copy of the sources every condition (of an if, a loop, a choice, a bool, and each part of it that
-&& and || join) asks a switch for its answer. Over the records kept in tests each is forced to no and
-to yes; one that moves no prediction says nothing that these records ask for: it is deleted, or brings
-the record that it was written for. Says of each that survives
+&& and || join) asks a switch for its answer. Over the records kept in tests, and the compiler's own
+estimates of its three orders (sequences*.tsv), each is forced to no and to yes; one that moves no
+prediction says nothing that these records ask for: it is deleted, or brings the record that it was
+written for. What all of them answer alike is counted apart: guards, and what no record has. Says of each that survives
     file:line function [condition] = answer, records that ask it
 and of conditions that all records answer alike. What was found is kept: a run that was stopped goes on
 where it was, and after a change the record that moved is asked first. --errors: all, with the sum of
 errors before and after in percentage points: what costs nothing to delete is below its line. TEXT:
 only conditions whose line `file:line function [condition]` holds it; --sample: so many of them;
 --every: over one record of so many, which finds what moves soon: the next run over all begins with
-that. Needs clang; ten minutes of processor time, no part of `make test`.
+that; --also: records that are kept elsewhere, too. Needs clang; ten minutes of processor time, no
+part of `make test`.
 """
 
 import argparse
@@ -200,6 +202,7 @@ def main():
     ask.add_argument("--sample", type=int)
     ask.add_argument("--seed", type=int, default=1)
     ask.add_argument("--every", type=int, default=1)
+    ask.add_argument("--also", action="append", default=[])
     ask.add_argument("text", nargs="*")
     asked = ask.parse_args()
     tree = os.path.join(ROOT, os.environ.get("BUILD", "build"), "mutate")
@@ -207,6 +210,8 @@ def main():
     names = "*-tpu *-cuda *-rocm *-rocm-steps maxtext local-gpu xla-h100 speed speed-drawn speed-read".split()
     files = [f for n in names for f in sorted(glob.glob(os.path.join(ROOT, "tests/golden", n + ".jsonl")))]
     files += sorted(glob.glob(os.path.join(ROOT, "tests/calibration/*.jsonl")))
+    files += [os.path.abspath(f) for f in asked.also]
+    files += sorted(glob.glob(os.path.join(ROOT, "tests/golden/sequences*.tsv")))
     known = Known(os.path.join(tree, "known.tsv"), stamp_of(
         files + [os.path.join(tree, "build/fast/libhbmsim.a"), os.path.join(tree, "tests/mutate.c")]), asked.every)
     chosen = [i for i, (line, _) in enumerate(conditions, 1)
@@ -214,7 +219,8 @@ def main():
     if asked.sample:
         chosen = sorted(random.Random(asked.seed).sample(chosen, min(asked.sample, len(chosen))))
     wanted = [(n, a, "%s = %s" % (conditions[n - 1][1], "yes" if a else "no")) for n in chosen for a in (0, 1)]
-    tried = survived = alike = unasked = 0
+    tried, survived = collections.Counter(), collections.Counter()
+    alike = unasked = 0
     for number, answer, (asks, what, before, after, _) in answers_of(tree, len(conditions), wanted, files, known, asked.errors):
         label = "%s = %s, %s" % (conditions[number - 1][0], "yes" if answer else "no", asks)
         unasked += what == "unasked"
@@ -223,15 +229,19 @@ def main():
             print(label + " answer so", flush=True)
         if what in ("unasked", "alike"):
             continue
-        tried += 1
-        survived += what == "0"
+        folder = os.path.dirname(conditions[number - 1][0])
+        tried[folder] += 1
+        survived[folder] += what == "0"
         if asked.errors:
             print("%s: %s moved, %s -> %s" % (label, what, before, after), flush=True)
         elif what == "0":
             print(label, flush=True)
     print("%d conditions, %d not asked by any record, %d always answered alike" % (
         len(chosen), unasked, alike))
-    print("%d answers forced, %d move nothing (%.1f %%)" % (tried, survived, 100 * survived / max(1, tried)))
+    tried["in all"], survived["in all"] = sum(tried.values()), sum(survived.values())
+    for folder, n in tried.items():
+        print("%s: %d answers forced, %d move nothing (%.1f %%)" % (
+            folder, n, survived[folder], 100 * survived[folder] / max(1, n)))
 
 
 main()
