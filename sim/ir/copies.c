@@ -24,8 +24,8 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/weight.h"
 
 static const double LONG = 1e18; /* over any copy: the layers' way */
 
@@ -96,12 +96,11 @@ struct row {
     struct weight *weights; /* in the order of their updates */
     uint32_t weight_count;
     uint32_t *first_of; /* by leaf */
-    enum hb_sequence sequence;
-    bool loop;       /* over microbatches */
-    bool waits;      /* updates wait for the gradients' norm */
-    uint32_t layers; /* nodes */
-    uint32_t table, head, norm;
-    uint32_t head_first; /* leaf; HB_NONE: not before the layers */
+    bool list;          /* the memory scheduler's order; else depth-first */
+    bool loop;          /* over microbatches */
+    bool waits;         /* updates wait for the gradients' norm */
+    uint32_t layers;    /* nodes */
+    uint32_t table, norm;
 };
 
 static uint32_t add_node(struct row *r, struct node n)
@@ -117,17 +116,14 @@ static void add_before(struct row *r, uint32_t node, uint32_t before)
     r->nodes[before].users++;
 }
 
-/* What the memory scheduler took: of 34 dumped modules depth-first 20, a list 11, post-order 3;
+/* The memory scheduler took a list: of 34 dumped modules depth-first 20, a list 11, post-order 3;
  * with experts and without tensor parallelism a list 7 of 8. */
-static enum hb_sequence find_sequence(const struct hb_lower *lo)
+static bool is_list(const struct hb_lower *lo)
 {
     bool experts = lo->spec->model.blocks[0].moe.experts > 0;
     if (hb_sequence_known(lo))
-        return hb_sequence_find(lo);
-    if (hb_ways(lo, HB_AX_TENSOR) > 1 && hb_sequence_post_tensor(lo))
-        return HB_SEQUENCE_POST;
-    bool list = hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1);
-    return list ? HB_SEQUENCE_LIST : HB_SEQUENCE_DEPTH;
+        return hb_sequence_find(lo) == HB_SEQUENCE_LIST;
+    return hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1);
 }
 
 static bool is_last_after_loop(enum rank k)
@@ -152,16 +148,12 @@ static bool is_updated_before(const struct row *r, const struct weight *a, const
 {
     const struct hb_leaf *x = &r->lo->leaves[a->leaf], *y = &r->lo->leaves[b->leaf];
     enum rank m = a->rank, n = b->rank;
-    if (r->sequence == HB_SEQUENCE_POST)
-        return m < n;
-    if (r->sequence == HB_SEQUENCE_LIST)
+    if (r->list)
         return x->all_bytes != y->all_bytes ? x->all_bytes < y->all_bytes : m < n;
     if (r->waits && r->loop && (is_last_after_loop(m) || is_last_after_loop(n)))
         return is_last_after_loop(m) && is_last_after_loop(n) ? m > n : is_last_after_loop(n);
     if ((r->waits && !r->loop) || sums_late(r))
         return m > n;
-    if ((m == HEAD) != (n == HEAD) && !r->loop)
-        return m == HEAD;
     return x->all_bytes != y->all_bytes ? x->all_bytes > y->all_bytes : m < n;
 }
 
@@ -197,9 +189,7 @@ static void list_weights(struct row *r)
 static bool is_mate(const struct hb_lower *lo, uint32_t a, uint32_t b)
 {
     enum rank x = rank_of(lo, a), y = rank_of(lo, b);
-    bool mlp = (x == GATE && y == UP) || (x == UP && y == GATE);
-    bool keys = (x == KEYS && y == VALUES) || (x == VALUES && y == KEYS);
-    return (mlp || keys) && lo->leaves[a].all_bytes == lo->leaves[b].all_bytes;
+    return (x == GATE && y == UP) || (x == UP && y == GATE);
 }
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once
@@ -238,10 +228,9 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
 {
     if (r->waits)
         return r->norm;
-    if (leaf == r->lo->head || leaf == r->lo->embed)
-        return leaf == r->lo->embed ? r->table
-                                    : r->head; /* a tied one's is summed with the table's */
-    if (!sums_late(r) || !r->lo->leaves[leaf].matrix)
+    if (leaf == r->lo->embed) /* a tied head's is summed with the table's */
+        return r->table;
+    if (leaf == r->lo->head || !sums_late(r))
         return r->layers;
     double ways = (double)hb_fsdp_ways(r->lo, false);
     double bytes = (double)r->lo->leaves[leaf].all_bytes * ways / 2;
@@ -342,55 +331,24 @@ static void add_weight(struct row *r, struct weight *w, bool others)
     send_weight(r, w, true, others);
 }
 
-/* Whether the head's gradient is made, or summed, behind the layers. */
-static bool is_head_behind(const struct row *r)
-{
-    return r->loop || hb_head_waits(r->lo) || hb_head_sum_waits(r->lo);
-}
-
-/* Else it is there before the layers', and its update with it, but in post-order, and where both
- * are last. */
-static bool is_head_first(const struct row *r)
-{
-    return r->sequence != HB_SEQUENCE_POST && !is_head_behind(r) && !r->waits &&
-           r->lo->head != r->lo->embed && !hb_head_last(r->lo);
-}
-
-static void add_head(struct row *r)
-{
-    for (uint32_t i = 0; i < r->weight_count; i++)
-        if (r->weights[i].leaf == r->lo->head) {
-            add_update(r, &r->weights[i]);
-            if (r->sequence != HB_SEQUENCE_LIST)
-                send_weight(r, &r->weights[i], true, true);
-            r->head_first = r->lo->head;
-        }
-}
-
 /* What is before the updates. */
 static void add_gradients(struct row *r)
 {
     struct hb_lower *lo = r->lo;
     uint32_t loss = add_place(r, LOSS, 0);
-    r->head = loss;
-    r->head_first = HB_NONE;
-    if (is_head_first(r))
-        add_head(r);
     r->layers = add_place(r, LAYERS, LONG);
     add_before(r, r->layers, loss);
     r->table = r->layers;
-    if (is_head_behind(r))
-        r->head = r->layers;
     if (!r->loop) {
         const struct hb_model *m = &lo->spec->model;
         double bytes = 2 * (double)m->vocab * (double)m->d_model;
-        r->table = add_place(r, GRADIENT, lo->local.batch_ways > 1 ? bytes / SLOWER : 0);
+        r->table = add_place(r, GRADIENT, bytes / SLOWER);
         add_before(r, r->table, r->layers);
     }
     if (r->waits) {
         r->norm = add_place(r, GRADIENT, 0);
         add_before(r, r->norm, r->table);
-        add_before(r, r->norm, r->head);
+        add_before(r, r->norm, r->layers);
     }
 }
 
@@ -404,8 +362,7 @@ static void add_list(struct row *r)
         for (uint32_t w = i; w < end; w++)
             fetch_weight(r, &r->weights[w], MOMENT);
         for (uint32_t w = i; w < end; w++) {
-            if (r->weights[w].leaf != r->head_first)
-                add_update(r, &r->weights[w]);
+            add_update(r, &r->weights[w]);
             if (turns)
                 send_weight(r, &r->weights[w], true, true);
         }
@@ -415,18 +372,15 @@ static void add_list(struct row *r)
 }
 
 /* Depth-first the second states follow behind the last of a size, or where all wait for the norm
- * at once, in post-order behind all. */
+ * at once. */
 static void add_others(struct row *r)
 {
-    bool post = r->sequence == HB_SEQUENCE_POST, waits = r->waits;
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
-        end = post ? r->weight_count : waits ? i + 1 : end_of_size(r, i);
+        end = r->waits ? i + 1 : end_of_size(r, i);
         for (uint32_t w = i; w < end; w++)
-            if (r->weights[w].leaf != r->head_first)
-                add_weight(r, &r->weights[w], false);
+            add_weight(r, &r->weights[w], false);
         for (uint32_t w = i; w < end; w++)
-            if (r->weights[w].leaf != r->head_first)
-                send_weight(r, &r->weights[w], false, true);
+            send_weight(r, &r->weights[w], false, true);
     }
 }
 
@@ -545,17 +499,17 @@ void hb_copies_find(struct hb_lower *lo)
 {
     enum { PLACES = 5, OF_STATE = 4, OF_WEIGHT = 2 };
     struct row r = {.lo = lo,
-                    .sequence = find_sequence(lo),
+                    .list = is_list(lo),
                     .loop = lo->spec->batch.accumulate > 1,
                     .waits = lo->spec->optimizer.clip};
     list_weights(&r);
     size_t most = PLACES + (size_t)lo->leaf_count * (OF_STATE * HB_LEAF_STATES + OF_WEIGHT);
     r.nodes = hb_arena_raw(lo->arena, most, sizeof *r.nodes);
     join_mates(&r);
-    if (r.sequence == HB_SEQUENCE_LIST)
+    if (r.list)
         fetch_early(&r);
     add_gradients(&r);
-    if (r.sequence == HB_SEQUENCE_LIST)
+    if (r.list)
         add_list(&r);
     else
         add_others(&r);
