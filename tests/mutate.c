@@ -124,16 +124,19 @@ static void read_records(struct records *r, const char *path)
 static void read_estimates(struct records *r, const char *path)
 {
     enum { LONGEST = 512 };
-    char line[LONGEST], id[LONGEST];
+    char line[LONGEST];
     FILE *in = fopen(path, "r");
     uint32_t steps = r->count;
     while (in && fgets(line, sizeof line, in)) {
         struct estimates e;
-        if (sscanf(line, "%511[^\t]\t%lf\t%lf\t%lf", id, &e.gib[HB_ORDER_LIST],
-                   &e.gib[HB_ORDER_DEPTH], &e.gib[HB_ORDER_POST]) != 4)
+        char *at = strchr(line, '\t');
+        if (!at || line[0] == '#')
             continue;
+        *at++ = '\0';
+        for (int k = 0; k < HB_ORDER_KINDS; k++) /* list, depth, post */
+            e.gib[k] = strtod(at, &at);
         for (uint32_t i = 0; i < steps; i++)
-            if (hb_str_same(r->list[i].id, id)) {
+            if (hb_str_same(r->list[i].id, line)) {
                 add_record(r, r->list[i], r->device_of[i], e);
                 break;
             }
