@@ -249,11 +249,16 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
     }
 }
 
-/* XLA:TPU's einsum over experts that are all of a device's own. */
+/* XLA:TPU's einsum over experts that are all of a device's own, or over an axis with their weights
+ * between more than four ways of fsdp: it gathers the axis's tokens and makes the masks of its own
+ * experts, both in one fusion, and the combine weights' gradient behind those of the experts (fsdp
+ * 8 with expert 2, v5e: pred and bf16[2,4096,32,1024] at 344, the gradient at 507, weights' rings
+ * from 459; fsdp 16 with 4, v6e and v5p; fsdp 32 with 2: at 477). Between fewer it comes first,
+ * from outputs made again (fsdp 2 with expert 4: at 185, the outputs' gradient at 249). */
 static bool is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return lo->habits->masks_narrow && expert_ways(lo) == 1 &&
-           y->block->moe.dispatch == HB_DISPATCH_EINSUM;
+    bool own = expert_ways(lo) == 1 || (!lo->maxtext && !hb_head_short_ring(lo));
+    return lo->habits->masks_narrow && own && y->block->moe.dispatch == HB_DISPATCH_EINSUM;
 }
 
 /* The gradients of whose weights go round in rings: these read the rows, the activation and the

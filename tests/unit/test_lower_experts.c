@@ -116,6 +116,21 @@ static void the_batch_is_gathered_last(void **state)
     assert_false(lives_at(&late, "expert up, gradient", batch));
 }
 
+/* An einsum over fsdp 8 and expert 2, v5e: the combine weights' gradient behind the experts', at
+ * 507 of 979, their weights' from 459; over fsdp 2 and expert 4, v5p, before them, at 185 of 524.
+ */
+static void combine_weights_come_last(void **state)
+{
+    (void)state;
+    static const char einsum[] = "model.blocks[0].moe.dispatch=einsum";
+    static const char gradient[] = "moe combine weights, gradient";
+    struct low many = EXPERTS(ON_TPU, einsum, "mesh.fsdp=8", "hardware.count=32");
+    struct low few = EXPERTS(ON_TPU, einsum, "mesh.fsdp=2");
+    assert_true(find_op(&many, gradient) > find_op(&many, "gradient of block.e_up"));
+    assert_false(lives_at(&many, gradient, "gradient of block.e_up"));
+    assert_true(lives_at(&few, gradient, "backward of moe output"));
+}
+
 /* Products of gathered tokens are ragged as well: over an axis of one the same step, over four each
  * device spreads four times the rows over a fourth of the experts. */
 static void gathered_rows_are_ragged(void **state)
@@ -194,15 +209,11 @@ static void masks_are_split_as_the_residual(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_plain_programs_weights_come),
-        TEST(maxtexts_rows_are_exchanged),
-        TEST(gathered_tokens_are_summed),
-        TEST(spread_operands_multiply_zeros),
-        TEST(gathered_rows_are_ragged),
-        TEST(masks_are_two_or_one),
-        TEST(masks_are_split_as_the_residual),
-        TEST(the_batch_is_gathered_last),
-        TEST(rows_of_several_sequences_are_turned),
+        TEST(a_plain_programs_weights_come),   TEST(maxtexts_rows_are_exchanged),
+        TEST(gathered_tokens_are_summed),      TEST(spread_operands_multiply_zeros),
+        TEST(gathered_rows_are_ragged),        TEST(masks_are_two_or_one),
+        TEST(masks_are_split_as_the_residual), TEST(combine_weights_come_last),
+        TEST(the_batch_is_gathered_last),      TEST(rows_of_several_sequences_are_turned),
     };
     return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
 }
