@@ -62,13 +62,24 @@ static void the_sequence_of_a_tied_ring(void **state)
     assert_false(lives_at(&onehot, LOGITS, BACKWARD));
 }
 
+/* smollm3 over 8 of v5e, states on the host: the f32 logits wait behind the layers,
+ * with the loss's sum in the norm's collective; not without clipping. */
+static void the_norm_takes_the_loss_along(void **state)
+{
+    (void)state;
+    const char *v5e = "hardware.device=tpu-v5e", *host = "optimizer.offload=pinned_host";
+    struct low clip = TIED(v5e, "mesh.fsdp=8", "batch.seq=4096", host, "optimizer.clip=true");
+    struct low plain = TIED(v5e, "mesh.fsdp=8", "batch.seq=4096", host);
+    assert_true(lives_at(&clip, LOGITS, BACKWARD));
+    assert_false(lives_at(&plain, LOGITS, BACKWARD));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_narrow_gradient_is_made_at_once),
-        TEST(few_tokens_leave_the_table_to_the_end),
-        TEST(the_sequence_of_a_tied_ring),
-        TEST(probabilities_find_no_place),
+        TEST(a_narrow_gradient_is_made_at_once), TEST(few_tokens_leave_the_table_to_the_end),
+        TEST(the_sequence_of_a_tied_ring),       TEST(probabilities_find_no_place),
+        TEST(the_norm_takes_the_loss_along),
     };
     return cmocka_run_group_tests_name("lower_tied", tests, NULL, NULL);
 }
