@@ -227,6 +227,11 @@ bool hb_alone(const struct hb_lower *lo)
            hb_ways(lo, HB_AX_SEQUENCE) == 1 && hb_ways(lo, HB_AX_PIPELINE) == 1;
 }
 
+bool hb_gathers_labels(const struct hb_lower *lo)
+{
+    return !lo->spec->loss.onehot;
+}
+
 bool hb_updates_wait(const struct hb_lower *lo)
 {
     return lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1;

@@ -242,12 +242,13 @@ static bool is_ring_late(const struct hb_lower *lo)
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,
- * rnd/044; not ring/f4t4, 8192), without it where a device has one sequence, as in longer rings
- * (gate/v5e,f4: f32[4096,32000] through the layers; gate/f4,d8k,s16k; not gate/f4,b4,P8). */
+ * rnd/044; not ring/f4t4, 8192, nor in an accumulation loop: qwen3-8b, v6e, fsdp 4 and tensor 4),
+ * without it where a device has one sequence, as in longer rings (gate/v5e,f4: f32[4096,32000]
+ * through the layers; gate/f4,d8k,s16k; not gate/f4,b4,P8). */
 static bool is_short_ring_late(const struct hb_lower *lo)
 {
     if (over_tensor(lo))
-        return lo->local.tokens > 2 * POSTPONE_RING_TOKENS;
+        return lo->local.tokens > 2 * POSTPONE_RING_TOKENS && !accumulates(lo);
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
@@ -325,16 +326,19 @@ static bool mixes_in_ring(const struct hb_lower *lo)
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
  * untied one not on one device (tinyS/accum=2 and, with few tokens, accum=8), not over data alone
  * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
- * f16,a2: one bf16[1,4096,128256], gone with the head's ring; f8t2 with accum=2 and opt_host: to
- * the end), not between gathers where the order taken makes it first (sequence.c; 16 layers of
- * 8B over 64 and 128: as without accumulation, but that depth-first has the whole gradient, too).
- */
+ * f16,a2: one bf16[1,4096,128256], gone with the head's ring), not between gathers where the order
+ * taken makes it first (sequence.c; 16 layers of 8B over 64 and 128: as without accumulation, but
+ * that depth-first has the whole gradient, too). Beside tensor parallelism those alone that fetch
+ * from the host, of one-hot labels, or where nothing else is split (fsdp 64 and tensor 4 of v5e
+ * with layer inputs there, 16 and 2 of v5p with q, k and v; rnd/028; tensor 8; not phi-4, v5p, fsdp
+ * 4 and tensor 2, olmo-7b, v5e, 2 and 8, qwen3-8b, v6e, 4 and 4). */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
-    bool alone = !over_tensor(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1;
     if (mixes(lo))
         return true;
-    return accumulates(lo) && alone && !hides_rows(lo);
+    bool waits =
+        over_tensor(lo) && (hb_offloads(lo) || lo->local.batch_ways == 1 || !hb_gathers_labels(lo));
+    return accumulates(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && !hides_rows(lo) && !waits;
 }
 
 /* Where neither what is kept nor the update decides. */

@@ -16,12 +16,6 @@
 #include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
-/* One-hot masks read no logits. */
-static bool gathers_labels(const struct hb_lower *lo)
-{
-    return !lo->spec->loss.onehot;
-}
-
 static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum hb_dtype dtype)
 {
     return hb_shape_make(dtype, (const int64_t[]){lo->local.batch, seq, lo->local.vocab, -1});
@@ -93,8 +87,8 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
  * with one-hot labels one bf16 tensor for both (8B,f64,b4,onehot). */
 static enum hb_dtype logits_dtype(const struct hb_lower *lo)
 {
-    bool narrow =
-        lo->spec->loss.dot != HB_DT_F32 && (!gathers_labels(lo) || lo->habits->logits_copies == 2);
+    bool narrow = lo->spec->loss.dot != HB_DT_F32 &&
+                  (!hb_gathers_labels(lo) || lo->habits->logits_copies == 2);
     return narrow ? lo->spec->loss.dot : HB_DT_F32;
 }
 
@@ -104,7 +98,7 @@ static enum hb_dtype logits_dtype(const struct hb_lower *lo)
 static bool is_scattered(const struct hb_lower *lo)
 {
     bool sharded = lo->local.batch_ways > 1;
-    return !sharded && lo->local.batch == 1 && gathers_labels(lo);
+    return !sharded && lo->local.batch == 1 && hb_gathers_labels(lo);
 }
 
 /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
@@ -241,7 +235,7 @@ static bool has_own_gradient(const struct hb_lower *lo)
  * those of a product in bf16 (rnd/016, rnd/077: f32[2,2048,64128] and bf16 of it). */
 static bool has_narrow_dlogits(const struct hb_lower *lo)
 {
-    bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && gathers_labels(lo);
+    bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && hb_gathers_labels(lo);
     bool ring = hb_head_goes_round(lo);
     return ring || narrow_dot || has_own_gradient(lo);
 }
@@ -276,7 +270,7 @@ static void take_labels(struct hb_lower *lo, const struct hb_loss_pass *c)
 void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
 {
     c->dlogits = c->logits;
-    bool two = lo->habits->logits_copies == 2 && gathers_labels(lo);
+    bool two = lo->habits->logits_copies == 2 && hb_gathers_labels(lo);
     if (two || is_scattered(lo))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, HB_DT_F32));
@@ -313,6 +307,16 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
                    hb_leaf_layer_shape(l, dtype, !hb_head_grad_staged(lo)));
 }
 
+/* In an accumulation loop each device adds its part of what is summed to the microbatches' before
+ * at once (8 layers of 4,096, v6e, fsdp 64, 8192 tokens: fusion.339, f32[4096,32000], at 118, its
+ * sum at 132, added at 141, the layers' backward pass from 174; 12 of 12 dumps of v5p and v6e whose
+ * gradient is made before it; of v5e, where sums are late, half). */
+static bool is_own_at_once(const struct hb_lower *lo)
+{
+    return lo->habits->rings && lo->leaves[lo->head].accum != HB_NONE &&
+           lo->gather_form != HB_GATHER_BESIDE;
+}
+
 static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -342,7 +346,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
         hb_emit_mark(lo, "add gradients of the head", l->grad, HB_NONE);
     l->grad = sum;
     /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (same || (lo->gather_form != HB_GATHER_PADDED && !over))
+    if (same || (lo->gather_form != HB_GATHER_PADDED && !over && !is_own_at_once(lo)))
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
@@ -496,7 +500,7 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
      * words, fsdp 64, data 2 to 8 beside fsdp 32 to 8, 2 to 8 sequences: the f32 logits end with
      * the loss; 24 layers of 4096, data 4 and fsdp 16: of one of 4,096 or 8,192 tokens they wait,
      * of two of 2,048 they don't), and not in accumulation loops. */
-    bool read = gathers_labels(lo) && lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
+    bool read = hb_gathers_labels(lo) && lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
     if (!hb_head_sum_beside(lo))
@@ -530,7 +534,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
         ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
-        if (hb_head_both_wait(lo) && gathers_labels(lo)) {
+        if (hb_head_both_wait(lo) && hb_gathers_labels(lo)) {
             ends->pending_logits = c->logits;
             ends->pending_before = c->turned;
         }
@@ -542,7 +546,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
         head_grad(lo, c->seq, c->x, c->turned);
         ends->head_done = true;
         bool late = hb_head_label_waits(lo) || hb_head_label_over_data(lo);
-        ends->pending_logits = late && gathers_labels(lo) ? c->logits : HB_NONE;
+        ends->pending_logits = late && hb_gathers_labels(lo) ? c->logits : HB_NONE;
     }
 }
 
@@ -633,7 +637,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hb_head_ring_first(lo) && gathers_labels(lo))
+    if (hb_head_ring_first(lo) && hb_gathers_labels(lo))
         hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (!between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, false);

@@ -235,6 +235,8 @@ int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
 bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */
 bool hb_alone(const struct hb_lower *lo);
+/* One-hot masks read no logits. */
+bool hb_gathers_labels(const struct hb_lower *lo);
 /* Whether no update can follow its gradient at once: a norm or a sum of several steps is due. */
 bool hb_updates_wait(const struct hb_lower *lo);
 /* Over how many devices fsdp (and what is split along with it) divides a weight. */

@@ -103,7 +103,7 @@ bool hb_order_head_early(const struct hb_lower *lo)
 bool hb_order_dot_narrow(const struct hb_lower *lo)
 {
     return lo->habits->logits_copies == 2 && lo->spec->loss.dot != HB_DT_F32 &&
-           !lo->spec->loss.onehot;
+           hb_gathers_labels(lo);
 }
 
 /* ROCm's unrolled layers over fsdp: list, depth and post-order take 28.83 25.29 62.60 GiB

@@ -36,7 +36,7 @@ bool hb_sequence_known(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     return hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && s->batch.accumulate == 1 &&
-           !s->loss.onehot && is_plain_over_fsdp(lo);
+           hb_gathers_labels(lo) && is_plain_over_fsdp(lo);
 }
 
 /* Widths of a layer's backward pass: eight of d_ff a token in bf16 with two whole weights of the

@@ -225,6 +225,26 @@ static void zeros_come_before_small_logits(void **state)
     assert_true(lives_at(&far, "embedding, zeros", "logits")); /* moe160,f32e8 */
 }
 
+/* Two microbatches of phi-4, v5p, over fsdp 4 and tensor 2: no gradient of the logits in the
+ * layers' backward pass, nor the head's whole one (made at 137 of 282, added at 199, the layers
+ * from 173); where they fetch from the host the logits' waits (16 and 2 with q, k and v), and alone
+ * over eight.
+ */
+static void a_microbatch_has_no_logits_behind(void **state)
+{
+    (void)state;
+    const char *gradient = "logits", *micro = "batch.accumulate=2"; /* in their place */
+    const char *back = "gradient through block.w_down", *v5p = "hardware.device=tpu-v5p";
+    struct low four = LOWER(v5p, "mesh.fsdp=4", "mesh.tensor=2", micro);
+    assert_false(lives_at(&four, gradient, back));
+    assert_false(lives_at(&four, "head, gradient before its sum", back));
+    assert_false(lives_at(&four, "head, gradient summed", back));
+    struct low host = LOWER(v5p, "mesh.fsdp=4", "mesh.tensor=2", micro, "remat.policy=names",
+                            "remat.offload=[q]");
+    struct low alone = LOWER(v5p, "mesh.tensor=8", micro);
+    assert_true(lives_at(&host, gradient, back) && lives_at(&alone, gradient, back));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +262,7 @@ int main(void)
         TEST(rows_are_scattered_into_more_words),
         TEST(a_loss_in_chunks_keeps_the_head),
         TEST(zeros_come_before_small_logits),
+        TEST(a_microbatch_has_no_logits_behind),
     };
     return cmocka_run_group_tests_name("lower_mesh", tests, NULL, NULL);
 }
