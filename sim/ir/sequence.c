@@ -366,7 +366,9 @@ static int64_t find_loss(const struct hb_lower *lo)
  * 2.66 2.45 2.41, over 32 and 2 4,096 tokens and contexts 5.18 4.96 4.84; with 32,000 words, over
  * 16 and 2, 8 layers and 8,192 tokens 2.73 2.61 2.98; over 8 and 2, contexts: 12.00 10.60 10.60);
  * where layers fetch from the host it is behind them in either (8 layers over 16 and 2, layer
- * inputs there: bf16[1,8192,16000] in their backward pass, dfs 2.79 of 2.95, 2.79, 2.99). */
+ * inputs there: bf16[1,8192,16000] in their backward pass, dfs 2.79 of 2.95, 2.79, 2.99), but for a
+ * ring of four (40 layers of 5,120, v6e, over 4 and 8, q, k and v there, 16,384 and 32,768 tokens:
+ * none). */
 static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
@@ -380,7 +382,8 @@ static bool is_post_tensor(const struct hb_lower *lo)
     int64_t layer = tensor_layer_bytes(lo);
     if (rings && lo->local.batch == 1) {
         int64_t back = hb_add_sat(kept, hb_add_sat(hb_add_sat(grads, layer), logits));
-        return fetches_trip(lo) || find_loss(lo) > hb_larger(back, find_floors(lo).post);
+        bool behind = fetches_trip(lo) && !hb_head_short_ring(lo);
+        return behind || find_loss(lo) > hb_larger(back, find_floors(lo).post);
     }
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three), hb_add_sat(grads, layer));
     back = hb_add_sat(kept, hb_add_sat(hb_add_sat(back, logits), three));
