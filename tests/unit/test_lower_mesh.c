@@ -245,6 +245,19 @@ static void a_microbatch_has_no_logits_behind(void **state)
     assert_true(lives_at(&host, gradient, back) && lives_at(&alone, gradient, back));
 }
 
+/* Late gathers, v6e: an update takes the head's sum before the layers' backward pass where no norm
+ * is due (phi-3.5 over 64, four sequences of 4096). */
+static void a_head_is_updated_at_once(void **state)
+{
+    (void)state;
+    const char *sets[] = {"hardware.device=tpu-v6e", "mesh.fsdp=64", "batch.global=128"};
+    const char *sum = "head, gradient summed", *back = "gradient through block.w_down";
+    struct low plain = LOWER(sets[0], sets[1], sets[2]);
+    struct low clip = LOWER(sets[0], sets[1], sets[2], "optimizer.clip=true");
+    assert_false(lives_at(&plain, sum, back));
+    assert_true(lives_at(&clip, sum, back));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +276,7 @@ int main(void)
         TEST(a_loss_in_chunks_keeps_the_head),
         TEST(zeros_come_before_small_logits),
         TEST(a_microbatch_has_no_logits_behind),
+        TEST(a_head_is_updated_at_once),
     };
     return cmocka_run_group_tests_name("lower_mesh", tests, NULL, NULL);
 }
