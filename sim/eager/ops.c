@@ -532,21 +532,28 @@ uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a)
 
 /* --- element by element --- */
 
+static const struct {
+    const char *op, *back, *grad;
+} activations[] = {[HB_SILU] = {"silu", "silu, backward", "gradient before silu"},
+                   [HB_GELU] = {"gelu", "gelu, backward", "gradient before gelu"}};
+
 static void back_activation(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t dx = hb_ops_work(t, "activation, backward", "gradient before the activation",
+    uint32_t dx = hb_ops_work(t, activations[n->number[0]].back, activations[n->number[0]].grad,
                               hb_tape_bytes(t, grad));
     hb_ops_give_up_all(t, n);
     hb_tape_drop(t, grad);
     hb_tape_give(t, n->in[0], dx);
 }
 
-uint32_t hb_ops_activation(struct hb_tape *t, uint32_t x, const char *op)
+uint32_t hb_ops_activation(struct hb_tape *t, uint32_t x, enum hb_activation kind)
 {
-    uint32_t out = new_value(t, op, "mlp activation", value_bytes(t, x));
+    uint32_t out = new_value(t, activations[kind].op, "mlp activation", value_bytes(t, x));
     struct hb_taped *n = hb_tape_node(t, back_activation, out);
-    if (n)
+    if (n) {
         n->in[0] = x;
+        n->number[0] = kind;
+    }
     hb_tape_save(t, n, t->values[x].storage);
     return out;
 }

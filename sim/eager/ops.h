@@ -140,8 +140,9 @@ struct hb_sdpa {
     bool balanced; /* each rank has an early and a late part of it */
 };
 uint32_t hb_ops_sdpa(struct hb_tape *t, struct hb_sdpa a);
-/* SiLU, GELU: its input is kept. */
-uint32_t hb_ops_activation(struct hb_tape *t, uint32_t x, const char *op);
+/* Its input is kept. */
+enum hb_activation { HB_SILU, HB_GELU };
+uint32_t hb_ops_activation(struct hb_tape *t, uint32_t x, enum hb_activation kind);
 uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b);
 uint32_t hb_ops_add(struct hb_tape *t, uint32_t a, uint32_t b);
 /* Sequence parallelism: the sequence gathered over `ways` ranks, and its sum scattered. */

@@ -392,7 +392,7 @@ static uint32_t run_products(struct hb_titan_layer *l, uint32_t x)
     if (l->sends)
         hb_titan_set_thing(hb_tape_node(t, back_to_local, HB_NONE), l);
     uint32_t gate = grouped(l, HB_TITAN_W_EXPERT_GATE, x, "experts' gate");
-    uint32_t act = hb_ops_activation(t, gate, "silu");
+    uint32_t act = hb_ops_activation(t, gate, HB_SILU);
     hb_titan_hold_last(l, HB_TITAN_W_EXPERT_DOWN);
     hb_tape_drop_value(t, gate);
     uint32_t up = grouped(l, HB_TITAN_W_EXPERT_UP, x, "experts' up");

@@ -294,7 +294,7 @@ static uint32_t run_plain_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_ke
 {
     struct hb_tape *t = l->e->t;
     uint32_t up = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
-    uint32_t act = hb_ops_activation(t, up, "gelu");
+    uint32_t act = hb_ops_activation(t, up, HB_GELU);
     hb_tape_drop_value(t, up);
     return act;
 }
@@ -315,7 +315,7 @@ static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *ke
         return both;
     }
     hb_zero3_enter_plain(l->e->zero3); /* the activation */
-    uint32_t act = hb_ops_activation(t, gate, "silu");
+    uint32_t act = hb_ops_activation(t, gate, HB_SILU);
     hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_titan_note_module(l->e);
     hb_tape_drop_value(t, gate);
