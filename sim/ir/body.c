@@ -101,20 +101,9 @@ static uint32_t make_value(struct hb_body *b, int v)
     return buf;
 }
 
-/* XLA:GPU: slices of one stack come out of it in one fusion, for all layers of a stage when the
- * first of them is wanted (pr85/pp8/good: bf16[1,1,16,4096,2048] of both layers from 510 on, to 669
- * and to 779; ep2pp4/good of all four from 644 on, to 1002 ... 1284). */
 uint32_t hb_body_weight(struct hb_body *b, uint32_t leaf)
 {
-    struct hb_lower *lo = b->lo;
-    uint32_t w = hb_weight_use(lo, leaf), at = leaf - b->y->first_leaf;
-    for (struct hb_body *o = b->sliced_with; o; o = o->sliced_with)
-        if (o->weights[at] == HB_NONE) {
-            lo->leaves[leaf].gathered = HB_NONE;
-            o->weights[at] = hb_weight_use(lo, leaf);
-            lo->leaves[leaf].gathered = w;
-        }
-    return w;
+    return hb_weight_use(b->lo, leaf);
 }
 
 /* The reader of a fused value does the work that makes it. */

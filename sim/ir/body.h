@@ -39,11 +39,10 @@ struct hb_body {
     bool spread_wait; /* those of spread products do */
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
-    struct hb_body *sliced_with; /* its weights come out of their stacks with this one's; or null */
-    bool sums_wide;              /* residuals' gradients are handed on in f32; see hand_on */
-    bool restacked;              /* stacks that lie turned have been copied */
-    bool own_stacks;             /* stack[] are this layer's own buffers, not slices of a loop's */
-    bool inner;                  /* it lies in a scan within a scan */
+    bool sums_wide;   /* residuals' gradients are handed on in f32; see hand_on */
+    bool restacked;   /* stacks that lie turned have been copied */
+    bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
+    bool inner;       /* it lies in a scan within a scan */
 };
 
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,

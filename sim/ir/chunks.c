@@ -66,13 +66,7 @@ static void add_parts(struct hb_lower *lo, const struct hb_loss_pass *c)
 /* A ring collects a chunk's gradient in f32, half in each direction, which are added to the sum of
  * a device's own part (35 dumps of v5e, v5p and v6e over fsdp 8 to 32, tensor 1 to 8, tied or not:
  * two f32[128,151936] beside bf16[128,151936]). Their room is there before the logits on v5e (13 of
- * 15) and beside experts (of v5p and v6e, three), else behind their gradient (19). */
-static bool is_room_early(const struct hb_lower *lo)
-{
-    return hb_head_goes_round(lo) &&
-           (lo->chip->ring_room_early || lo->spec->model.blocks[0].moe.experts > 0);
-}
-
+ * 15), else behind their gradient (19 of 22). */
 struct halves {
     uint32_t buf[2];
 };
@@ -113,7 +107,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->x);
     if (hb_head_goes_round(lo)) {
-        add_ring(lo, &e, is_room_early(lo) ? room : make_room(lo), sum);
+        add_ring(lo, &e, room.buf[0] != HB_NONE ? room : make_room(lo), sum);
         return;
     }
     if (!hb_chunks_gather(lo)) {
@@ -163,7 +157,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     bool inside = hb_chunks_gather(lo);
     bool first = inside && is_gpu(lo);
     struct halves room = {{HB_NONE, HB_NONE}};
-    if (is_room_early(lo))
+    if (hb_head_goes_round(lo) && lo->chip->ring_room_early)
         room = make_room(lo);
     if (inside)
         c->w = hb_loss_use_head(lo, true);

@@ -163,7 +163,6 @@ static const struct hb_chip chips[] = {
      .masks_turned = true,
      .mlp_turned = true,
      .updates_joined = true,
-     .own_loss_waits = true,
      .recipes_block = 1024},
     {.device = "tpu-v7",
      .memory_mib = 97020,

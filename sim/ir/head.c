@@ -139,19 +139,14 @@ static bool is_split_twice(const struct hb_lower *lo)
     return over_tensor(lo) || hb_ways(lo, HB_AX_SEQUENCE) > 1;
 }
 
-/* On v6e between rings too (base/llama2-7b, v6e-16), and wherever values go to the host
- * (qkv_proj_offloaded, llama3-8b over 8 devices: the bf16 logits through the whole loop). What the
- * layers keep makes no difference where the sequence or the features are split, too (save_out_proj,
- * fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4; qwen3-14b,
- * v6e-16, fsdp 8 and tensor 2); experts between rings do not wait (mixtral-8x7b, fsdp 8 and tensor
- * 4).
+/* What the layers keep makes no difference where the sequence or the features are split, too
+ * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4;
+ * qwen3-14b, v6e-16, fsdp 8 and tensor 2); experts between rings do not wait (mixtral-8x7b, fsdp 8
+ * and tensor 4).
  */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    bool split = is_split_twice(lo);
-    if (lo->fsdp_mode != HB_WEIGHT_RING)
-        return keeps_nothing(lo);
-    return split || (keeps_nothing(lo) && lo->chip->own_loss_waits);
+    return lo->fsdp_mode == HB_WEIGHT_RING ? is_split_twice(lo) : keeps_nothing(lo);
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
@@ -210,12 +205,10 @@ static bool is_update_slow(const struct hb_lower *lo)
  * it). Beside naive scores with tensor parallelism alone. */
 static bool is_tied_early(const struct hb_lower *lo)
 {
-    const struct hb_spec *s = lo->spec;
     if (!is_tied(lo) || lo->maxtext)
         return false;
-    bool naive = s->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
-    bool split = lo->local.batch_ways > 1;
-    return split || naive;
+    bool naive = lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
+    return lo->local.batch_ways > 1 || naive;
 }
 
 /* By sizes: see above. */
@@ -235,10 +228,7 @@ static bool is_ring_late(const struct hb_lower *lo)
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
      * 4096 to 16384 tokens over 8 and 16, not over 32, whose shards are narrower than a row of
      * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none). */
-    bool v5p = lo->chip->own_loss_at_once;
-    if (v5p && s->model.block_count > 1)
-        return true;
-    return !v5p;
+    return s->model.block_count > 1 || !lo->chip->own_loss_at_once;
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,
@@ -293,7 +283,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
 
 static bool is_long_ring(const struct hb_lower *lo)
 {
-    return hb_head_goes_round(lo) && !hb_head_own_loss(lo) && is_whole(lo);
+    return hb_head_goes_round(lo) && !hb_head_own_loss(lo);
 }
 
 /* Rings whose layers fetch from the host have an order of their own, that of the scheduler which
@@ -311,16 +301,15 @@ static bool is_label_fetching(const struct hb_lower *lo)
     return lo->local.batch == 1 && !over_tensor(lo) && !is_room_early(lo) && !accumulates(lo);
 }
 
-/* Rings of experts that each device holds all of: the head's gradient comes behind the layers, with
+/* Rings of experts: the head's gradient comes behind the layers, with
  * the logits of one sequence but in accumulation loops, where scans keep nothing (nine of ten dumps
  * of v5e, v5p and v6e, fsdp 8 to 32, of the einsum and of sorted ones; not with names kept, two,
  * and beside tensor parallelism two of eight). */
 static bool mixes_in_ring(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool alone = !over_tensor(lo) && hb_ways(lo, HB_AX_EXPERT) == 1 && !over_data(lo);
     bool nothing = s->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || hb_offloads(lo));
-    return mixes(lo) && alone && nothing && is_long_ring(lo);
+    return mixes(lo) && !over_tensor(lo) && nothing && is_long_ring(lo);
 }
 
 /* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
@@ -363,8 +352,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
 
 static bool is_sequence(const struct hb_lower *lo, enum hb_sequence sequence)
 {
-    return hb_sequence_known(lo) && !keeps_and_fetches(lo) && !fetches_in_ring(lo) &&
-           hb_sequence_find(lo) == sequence;
+    return hb_sequence_known(lo) && hb_sequence_find(lo) == sequence;
 }
 
 bool hb_head_post_order(const struct hb_lower *lo)

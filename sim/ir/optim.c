@@ -52,10 +52,7 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
  * on how the layers are shared out. */
 void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
 {
-    const struct hb_optim *o = &lo->spec->optimizer;
-    bool hosted = o->offload == HB_PLACE_PINNED_HOST || o->ema == HB_PLACE_PINNED_HOST ||
-                  o->params_offload == HB_PLACE_PINNED_HOST;
-    for (uint32_t i = 0; hosted && i < lo->leaf_count; i++)
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
         lo->leaves[i].all_bytes = hb_leaf_all_bytes(whole, &lo->leaves[i]);
 }
 

@@ -36,7 +36,7 @@ static void save_layer_inputs(struct hb_lower *lo, struct hb_pipeline *pl)
     int64_t layers = 0;
     for (uint32_t i = 0; i < pl->count; i++)
         layers += pl->groups[i].trips;
-    if (!hb_pipeline_saves_inputs(lo) || layers < 2)
+    if (!hb_pipeline_saves_inputs(lo))
         return;
     struct hb_shape s = stacked_state(lo, pl, hb_mul_sat(pl->iterations, layers - 1));
     pl->layer_stack = hb_temp(lo, "inputs of the layers, saved for backward", HB_CAT_SAVED, s);
@@ -236,10 +236,9 @@ static void scatter_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
  * logits find no place in the hole that it leaves. */
 static void copy_casts(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t *copies)
 {
-    bool scanned = lo->habits->casts_hoisted && !lo->spec->step.cast_upfront;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         copies[i] = HB_NONE;
-    for (uint32_t g = 0; g < pl->count && scanned; g++)
+    for (uint32_t g = 0; g < pl->count && !lo->spec->step.cast_upfront; g++)
         for (uint32_t i = pl->groups[g].layer.first_leaf; i < pl->groups[g].layer.end_leaf; i++) {
             const struct hb_leaf *l = &lo->leaves[i];
             if (l->cast == HB_NONE || !pl->groups[g].looped)
@@ -360,15 +359,6 @@ static void take_iteration(struct hb_lower *lo, struct hb_group *g)
     }
 }
 
-/* The weights of each layer are sliced with those of the next that runs backwards. */
-static void link_layers(struct hb_pipeline *pl)
-{
-    for (uint32_t i = 0; i < pl->count; i++) {
-        struct hb_body *b = &pl->groups[i].body;
-        b->sliced_with = b->own_stacks && i > 0 ? &pl->groups[i - 1].body : NULL;
-    }
-}
-
 /* What the layer before makes again of the gradient that it is handed: see hand_on, body_back.c. */
 static void take_on(struct hb_body *b, const struct hb_body *last)
 {
@@ -433,8 +423,6 @@ static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl
     if (ways == 1 || !(always || ways > microbatches))
         return gout;
     int64_t count = output_count(lo, pl);
-    if (grad_count(lo, count) != count)
-        count = hb_mul_sat(grad_count(lo, count), ways);
     int64_t batch = hb_div_up(lo->spec->batch.global / lo->spec->batch.accumulate, microbatches);
     if (ways > microbatches) {
         count = hb_round_up(count, microbatches);
@@ -498,7 +486,7 @@ static uint32_t take_output_grad(struct hb_lower *lo, const struct hb_pipeline *
 static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t gout)
 {
     uint32_t x = HB_NONE;
-    bool first = pl->groups[0].looped && lo->habits->recompute_first;
+    bool first = pl->groups[0].looped;
     uint32_t whole = first ? take_output_grad(lo, pl, gout) : HB_NONE;
     stage_stacks(pl, 0);
     for (uint32_t i = 0; i < pl->count; i++) {
@@ -520,7 +508,7 @@ static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t 
  * 1103; ep2pp4/good: bf16[16,4096,4096]). */
 static uint32_t join_grads(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t grad)
 {
-    if (!lo->habits->outputs_in_place || !lo->spec->sharding.ends_over_pipeline)
+    if (!lo->spec->sharding.ends_over_pipeline)
         return grad;
     uint32_t all = hb_temp(lo, "gradients of outputs of all stages", HB_CAT_COMMUNICATION,
                            stacked_state(lo, pl, lo->spec->pipeline.microbatches));
@@ -548,7 +536,6 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     uint32_t state = state_temp(lo, pl, "gradient of the state");
     hb_emit_mark(lo, "empty gradient", HB_NONE, state);
     uint32_t loop = hb_program_open_loop(lo->p, "pipeline iterations, backward", pl->iterations);
-    link_layers(pl);
     uint32_t padded = gout;
     /* ROCm, which times nothing: before all else (70B,pp4f16t4,m8: f32[20,1,512,7168] from 480 on,
      * the gathered gradients at 621). */

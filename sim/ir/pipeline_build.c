@@ -67,7 +67,7 @@ static int64_t spread_batch(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     int64_t ep = hb_ways(lo, HB_AX_EXPERT);
     int64_t whole = hb_mul_sat(pl->batch, ep);
-    if (ep == 1 || lo->expert_batch != HB_EXPERTS_JOINED)
+    if (lo->expert_batch != HB_EXPERTS_JOINED)
         return pl->batch;
     switch (lo->spec->pipeline.constraints) {
     case HB_CONS_NONE:

@@ -65,8 +65,8 @@ int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
 static bool is_depth_post(const struct hb_lower *lo)
 {
     enum hb_optimizer name = lo->spec->optimizer.name;
-    return name == HB_OPT_MUON || lo->spec->precision.master ||
-           lo->spec->precision.params == lo->compute || lo->spec->loss.dot != HB_DT_F32;
+    return name == HB_OPT_MUON || lo->spec->precision.params == lo->compute ||
+           lo->spec->loss.dot != HB_DT_F32;
 }
 
 /* Of the stacks of all blocks: what they come to; what stands at a forward loop where that is most,
@@ -138,8 +138,7 @@ static enum hb_sequence find_rings(const struct hb_lower *lo)
     /* v5e runs a layer's rings one after the other. */
     int64_t own = lo->chip->gathers_beside ? layer / 2 : layer;
     int64_t depth = hb_add_sat(hb_larger(twice, hb_add_sat(grads, own)), logits);
-    bool fetches = lo->spec->model.blocks[0].remat.offload != 0;
-    depth = hb_larger(depth, hb_add_sat(loss, fetches ? 0 : hb_mul_sat(RING_PARTS, sums)));
+    depth = hb_larger(depth, hb_add_sat(loss, hb_mul_sat(RING_PARTS, sums)));
     depth = is_depth_post(lo) ? post : depth;
     /* 8B/opt=lion: the list is taken, its head's gradient is made at once all the same. */
     if (list <= depth && list <= post)

@@ -18,7 +18,7 @@
 static bool defers(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);
-    return lo->habits->rings && (ring ? !lo->chip->ring_grads_at_once : lo->maxtext);
+    return ring ? !lo->chip->ring_grads_at_once : lo->maxtext;
 }
 
 /* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own

@@ -285,7 +285,7 @@ static void zero_block(struct hb_lower *lo, struct hb_group *g, int k, int v)
  * through the loss; the forward loops' are gone by then). */
 static void zero_results(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
+    for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
         const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
         if (s && g->saved.remake[s->out[0]])
@@ -299,7 +299,7 @@ static void zero_results(struct hb_lower *lo, struct hb_stack_plan *plan)
  * own backward pass: 1286 -> 1928 MiB). */
 static void zero_gradients(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->count && plan->count > 1; i++) {
+    for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
         const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
         if (!s)
