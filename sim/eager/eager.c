@@ -558,14 +558,13 @@ static void run_step(struct hb_eager *e, const struct stage *stage)
     update(e, stage);
 }
 
-/* Eager models with learned positions and no biases (GPT-2 has them) are MosaicML's MPT, whose
- * speeds were taken with the kernel in Triton (llm-foundry, train/benchmarking/
- * submit_benchmarks.py: attn_impl). */
+/* Eager models with learned positions under FSDP are MosaicML's MPT, whose speeds were taken with
+ * the kernel in Triton (llm-foundry, train/benchmarking/submit_benchmarks.py: attn_impl). */
 static enum hb_flash_kernel pick_flash(const struct hb_spec *s)
 {
     if (s->runtime.framework == HB_FW_MEGATRON)
         return HB_FLASH_LIBRARY;
-    bool mpt = s->model.positions > 0 && s->model.blocks[0].attention.bias == HB_BIAS_NONE;
+    bool mpt = s->model.positions > 0 && s->mesh[HB_AX_FSDP] > 1;
     return mpt && !s->runtime.compile ? HB_FLASH_TRITON : HB_FLASH_TORCH;
 }
 
