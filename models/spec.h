@@ -215,6 +215,12 @@ struct hb_block {
     struct hb_remat remat; /* `remat` or its own of remat.per_block */
 };
 
+/* Experts in the place of an MLP. */
+static inline bool hb_block_mixes(const struct hb_block *b)
+{
+    return b->moe.experts > 0;
+}
+
 /* What a scan over its layers goes through. */
 static inline int32_t hb_block_steps(const struct hb_block *b)
 {

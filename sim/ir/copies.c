@@ -120,7 +120,7 @@ static void add_before(struct row *r, uint32_t node, uint32_t before)
  * with experts and without tensor parallelism a list 7 of 8. */
 static bool is_list(const struct hb_lower *lo)
 {
-    bool experts = lo->spec->model.blocks[0].moe.experts > 0;
+    bool experts = hb_block_mixes(&lo->spec->model.blocks[0]);
     if (hb_sequence_known(lo))
         return hb_sequence_find(lo) == HB_SEQUENCE_LIST;
     return hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1);

@@ -31,7 +31,7 @@ static bool is_tied(const struct hb_lower *lo)
 
 static bool mixes(const struct hb_lower *lo)
 {
-    return lo->spec->model.blocks[0].moe.experts > 0;
+    return hb_block_mixes(&lo->spec->model.blocks[0]);
 }
 
 static bool is_whole(const struct hb_lower *lo)

@@ -154,7 +154,7 @@ static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
         norm_leaf(lo, y, "post_norm2", d);
     }
     uint32_t first = lo->leaf_count;
-    if (y->block->moe.experts)
+    if (hb_block_mixes(y->block))
         hb_layer_moe_leaves(lo, y);
     else
         hb_layer_mlp_leaves(lo, y);
@@ -366,7 +366,8 @@ static int build_unit(struct hb_lower *lo, struct hb_layer *y, int in, int64_t b
     int x = add_branch(lo, y, in, a, "post_norm1", "after attention");
     int n2 = hb_layer_norm(lo, y, x, "norm2");
     n2 = gather_sequence(lo, y, n2, batch, "norm2, gathered");
-    int m = y->block->moe.experts ? hb_layer_moe(lo, y, n2, batch) : hb_layer_mlp(lo, y, n2, batch);
+    int m =
+        hb_block_mixes(y->block) ? hb_layer_moe(lo, y, n2, batch) : hb_layer_mlp(lo, y, n2, batch);
     return add_branch(lo, y, x, m, "post_norm2", "layer output");
 }
 

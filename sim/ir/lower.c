@@ -69,7 +69,7 @@ static bool is_batch_whole(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     bool asked = lo->habits->rings;
     for (int i = 0; i < s->model.block_count; i++)
-        if (s->model.blocks[i].moe.experts > 0 && hb_layer_sorts_rows(&s->model.blocks[i].moe))
+        if (hb_block_mixes(&s->model.blocks[i]) && hb_layer_sorts_rows(&s->model.blocks[i].moe))
             asked = true;
     return !s->sharding.activation_constraints && !asked && hb_ways(lo, HB_AX_FSDP) > 1;
 }

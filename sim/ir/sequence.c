@@ -28,7 +28,7 @@
 /* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own. */
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
-    return !lo->spec->model.tied_embeddings && lo->spec->model.blocks[0].moe.experts == 0;
+    return !lo->spec->model.tied_embeddings && !hb_block_mixes(&lo->spec->model.blocks[0]);
 }
 
 bool hb_sequence_known(const struct hb_lower *lo)
