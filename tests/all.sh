@@ -9,6 +9,7 @@ HBMSIM=$PWD/$HB_BUILD/hbmsim
 export HB_BUILD HBMSIM
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
+export LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions=$PWD/tests/lsan.supp:print_suppressions=0}"
 unset HBMSIM_DATA HBM_TRACE NO_COLOR
 HB_COUNTS=$(mktemp -d)
 export HB_COUNTS
