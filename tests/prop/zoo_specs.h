@@ -8,6 +8,7 @@
 #include "base/yaml.h"
 #include "models/schema.h"
 #include "models/support.h"
+#include "solver/segment.h"
 #include "tests/unit/unit.h"
 
 static inline int64_t pick(struct hb_rng *rng, const int64_t *from, int count)
@@ -106,6 +107,20 @@ static inline struct hb_remat zoo_remat(struct hb_rng *rng)
         r.offload = hb_rng_next(rng) & hb_rng_next(rng) & any;
     r.save &= ~r.offload;
     return r;
+}
+
+/* So many of them for each block. */
+static inline struct hb_menu *zoo_menus(struct hb_arena *arena, struct hb_rng *rng,
+                                        const struct hb_model *model, uint32_t policies)
+{
+    struct hb_menu *menus = hb_arena_alloc(arena, (size_t)model->block_count, sizeof *menus);
+    for (int i = 0; i < model->block_count; i++) {
+        struct hb_remat *r = hb_arena_alloc(arena, policies, sizeof *r);
+        for (uint32_t k = 0; k < policies; k++)
+            r[k] = zoo_remat(rng);
+        menus[i] = (struct hb_menu){r, policies};
+    }
+    return menus;
 }
 
 #endif

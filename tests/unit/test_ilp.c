@@ -32,14 +32,7 @@ static bool finish_sample(struct sample *s, struct hb_rng *rng)
     hb_diag_init(&diag, s->arena);
     assert_true(hb_device_load(s->arena, &diag, HB_SOURCE_DIR, s->spec.hardware.device,
                                (struct hb_loc){0}, &s->device));
-    s->menus = hb_arena_alloc(s->arena, (size_t)s->spec.model.block_count, sizeof *s->menus);
-    uint32_t policies = s->policies ? s->policies : POLICIES;
-    for (int i = 0; i < s->spec.model.block_count; i++) {
-        struct hb_remat *r = hb_arena_alloc(s->arena, policies, sizeof *r);
-        for (uint32_t k = 0; k < policies; k++)
-            r[k] = zoo_remat(rng);
-        s->menus[i] = (struct hb_menu){r, policies};
-    }
+    s->menus = zoo_menus(s->arena, rng, &s->spec.model, s->policies ? s->policies : POLICIES);
     struct hb_segment_ask ask = {.spec = &s->spec, .menus = s->menus, .device = &s->device};
     return hb_segment_build(s->arena, &ask, &s->segment, &why);
 }

@@ -23,14 +23,7 @@ static bool draw_sample(struct sample *s, struct hb_rng *rng)
     hb_diag_init(&diag, s->arena);
     assert_true(hb_device_load(s->arena, &diag, HB_SOURCE_DIR, s->spec.hardware.device,
                                (struct hb_loc){0}, &s->device));
-    struct hb_menu *menus =
-        hb_arena_alloc(s->arena, (size_t)s->spec.model.block_count, sizeof *menus);
-    for (int i = 0; i < s->spec.model.block_count; i++) {
-        struct hb_remat *r = hb_arena_alloc(s->arena, POLICIES, sizeof *r);
-        for (int k = 0; k < POLICIES; k++)
-            r[k] = zoo_remat(rng);
-        menus[i] = (struct hb_menu){r, POLICIES};
-    }
+    struct hb_menu *menus = zoo_menus(s->arena, rng, &s->spec.model, POLICIES);
     struct hb_segment_ask ask = {.spec = &s->spec, .menus = menus, .device = &s->device};
     return hb_segment_build(s->arena, &ask, &s->segment, &why) && s->segment.timed;
 }

@@ -1,11 +1,9 @@
 /* solver/op_waits: what waits for an op whatever the order, by hand. */
-#include "tests/unit/unit.h"
+#include "tests/unit/made_ops.h"
 
 #include "sim/engine/live.h"
 #include "solver/op_waits.h"
 
-static struct hb_arena *arena;
-static struct hb_program prog;
 static bool optional[128];
 
 /* Ops that stand before the loop. */
@@ -14,27 +12,9 @@ enum { AHEAD = 3 };
 static int start(void **state)
 {
     (void)state;
-    arena = hb_arena_new();
-    hb_program_init(&prog, arena, "test", HB_XLA_GPU);
+    start_ops();
     memset(optional, 0, sizeof optional);
     return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    hb_arena_free(arena);
-    return 0;
-}
-
-static uint32_t buf(const char *name)
-{
-    return hb_program_add_buf(&prog, (struct hb_buf){.name = name,
-                                                     .why = "",
-                                                     .bytes = 8,
-                                                     .plain_bytes = 8,
-                                                     .alias_of = HB_NONE,
-                                                     .category = HB_CAT_WORKING});
 }
 
 /* Reads two of them and writes two, where there are any. */
@@ -148,10 +128,10 @@ static void the_forward_pass_is_left_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_comes_before_and_after_waits, start, end),
-        cmocka_unit_test_setup_teardown(order_alone_says_nothing, start, end),
-        cmocka_unit_test_setup_teardown(an_op_of_some_policies_says_nothing, start, end),
-        cmocka_unit_test_setup_teardown(many_ops_follow, start, end),
-        cmocka_unit_test_setup_teardown(the_forward_pass_is_left_alone, start, end)};
+        cmocka_unit_test_setup_teardown(what_comes_before_and_after_waits, start, end_ops),
+        cmocka_unit_test_setup_teardown(order_alone_says_nothing, start, end_ops),
+        cmocka_unit_test_setup_teardown(an_op_of_some_policies_says_nothing, start, end_ops),
+        cmocka_unit_test_setup_teardown(many_ops_follow, start, end_ops),
+        cmocka_unit_test_setup_teardown(the_forward_pass_is_left_alone, start, end_ops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

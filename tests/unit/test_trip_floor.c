@@ -1,12 +1,10 @@
 /* solver/trip_floor: what a trip waits for whatever the policy, by hand. */
-#include "tests/unit/unit.h"
+#include "tests/unit/made_ops.h"
 
 #include "solver/trip_floor.h"
 
 enum { MOST_OPS = 16, GATHER_NS = 100, TURN_NS = 10, WORK_NS = 30, TRIPS = 4 };
 
-static struct hb_arena *arena;
-static struct hb_program prog;
 static bool optional[MOST_OPS];
 static int64_t cost_ns[MOST_OPS];
 static const int64_t *by_steps[MOST_OPS];
@@ -14,27 +12,9 @@ static const int64_t *by_steps[MOST_OPS];
 static int start(void **state)
 {
     (void)state;
-    arena = hb_arena_new();
-    hb_program_init(&prog, arena, "test", HB_XLA_GPU);
+    start_ops();
     memset(optional, 0, sizeof optional);
     return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    hb_arena_free(arena);
-    return 0;
-}
-
-static uint32_t buf(const char *name)
-{
-    return hb_program_add_buf(&prog, (struct hb_buf){.name = name,
-                                                     .why = "",
-                                                     .bytes = 8,
-                                                     .plain_bytes = 8,
-                                                     .alias_of = HB_NONE,
-                                                     .category = HB_CAT_WORKING});
 }
 
 static void op(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t read,
@@ -104,9 +84,9 @@ static void test_turned_gathers_share_a_stream(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_what_is_turned_is_waited_for, start, end),
-        cmocka_unit_test_setup_teardown(test_what_is_kept_is_not, start, end),
-        cmocka_unit_test_setup_teardown(test_turned_gathers_share_a_stream, start, end),
+        cmocka_unit_test_setup_teardown(test_what_is_turned_is_waited_for, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_what_is_kept_is_not, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_turned_gathers_share_a_stream, start, end_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
