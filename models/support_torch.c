@@ -164,8 +164,7 @@ static bool check_plain_tensor(const struct hb_refusing *r, const struct hb_spec
     const struct hb_refusal gaps[] = {
         {s->mesh[HB_AX_DATA] > 1, "mesh.tensor",
          "DistributedDataParallel has no other axis in torchtitan; use mesh.fsdp, mesh.tensor 1, "
-         "or "
-         "runtime.framework: megatron"},
+         "or runtime.framework: megatron"},
         {s->precision.params != s->precision.compute, "precision.params",
          "torchtitan turns mixed precision off with mesh.tensor and no FSDP; use params as "
          "compute"},

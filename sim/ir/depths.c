@@ -54,11 +54,7 @@ static uint32_t add(struct hb_lower *lo, uint32_t grad, uint32_t more)
         return grad;
     uint32_t sum =
         hb_temp_in_place(lo, "gradient of the residual, with its depths'", HB_CAT_WORKING, grad);
-    struct hb_emit e = {.name = "add gradients of the depths", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, grad);
-    hb_emit_read(&e, more);
-    hb_emit_write(&e, sum);
-    hb_emit(lo, &e);
+    hb_emit_sum(lo, "add gradients of the depths", grad, more, sum);
     return sum;
 }
 
@@ -87,10 +83,12 @@ void hb_depths_forward(struct hb_lower *lo, struct hb_depths *d, uint32_t x)
         d->out[i] = hb_stack_forward(lo, &d->layers[i], i ? d->out[i - 1] : x);
         d->grad[i] = HB_NONE;
     }
-    for (int64_t i = d->count; i-- > 0 && hb_gathers_late(lo);)
-        d->grad[i] = hb_loss_further(lo, d->out[i], true);
-    if (!hb_gathers_late(lo))
+    if (!hb_gathers_late(lo)) {
         d->more = backward(lo, d);
+        return;
+    }
+    for (int64_t i = d->count; i-- > 0;)
+        d->grad[i] = hb_loss_further(lo, d->out[i], true);
 }
 
 uint32_t hb_depths_backward(struct hb_lower *lo, struct hb_depths *d, uint32_t grad)

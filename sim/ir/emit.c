@@ -135,6 +135,15 @@ uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *n
     return hb_emit(lo, &e);
 }
 
+uint32_t hb_emit_sum(struct hb_lower *lo, const char *name, uint32_t a, uint32_t b, uint32_t write)
+{
+    struct hb_emit e = {.name = name, .kind = HB_OP_ELEMENTWISE};
+    hb_emit_read(&e, a);
+    hb_emit_read(&e, b);
+    hb_emit_write(&e, write);
+    return hb_emit(lo, &e);
+}
+
 uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint32_t write)
 {
     return hb_emit_simple(lo, HB_OP_MARK, name, read, write);

@@ -68,11 +68,7 @@ static uint32_t add_positions(struct hb_lower *lo, uint32_t x)
     if (lo->positions == HB_NONE)
         return x;
     uint32_t sum = hb_temp_in_place(lo, "embedded tokens and positions", HB_CAT_WORKING, x);
-    struct hb_emit e = {.name = "add positions", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, x);
-    hb_emit_read(&e, lo->leaves[lo->positions].arg);
-    hb_emit_write(&e, sum);
-    hb_emit(lo, &e);
+    hb_emit_sum(lo, "add positions", x, lo->leaves[lo->positions].arg, sum);
     return sum;
 }
 
@@ -275,11 +271,7 @@ static void sum_words(struct hb_lower *lo)
 static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)
 {
     uint32_t both = hb_temp_in_place(lo, "embedding, both gradients", HB_CAT_GRADIENTS, table);
-    struct hb_emit e = {.name = "add the head's gradient", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, table);
-    hb_emit_read(&e, head);
-    hb_emit_write(&e, both);
-    hb_emit(lo, &e);
+    hb_emit_sum(lo, "add the head's gradient", table, head, both);
     return both;
 }
 

@@ -215,6 +215,8 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e);
 /* Shorthands for ops of one read and one write. */
 uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,
                         uint32_t write);
+/* Of two. */
+uint32_t hb_emit_sum(struct hb_lower *lo, const char *name, uint32_t a, uint32_t b, uint32_t write);
 uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint32_t write);
 /* Sums a gradient over fsdp into parts, and these over data, where both are asked. */
 uint32_t hb_emit_grad_sum(struct hb_lower *lo, const char *name, uint32_t full, uint32_t sum);
