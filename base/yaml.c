@@ -30,6 +30,7 @@ struct reader {
     uint32_t anchor_count;
     uint32_t anchor_cap;
     int nodes;
+    bool loose;
 };
 
 /* Of libyaml, until end_event. */
@@ -181,6 +182,11 @@ static bool read_scalar(struct reader *r, const yaml_event_t *event, struct hb_n
     return true;
 }
 
+static bool is_merge(const char *key)
+{
+    return hb_str_same(key, "<<");
+}
+
 /* The value after a key, and both into map. */
 static bool read_member(struct reader *r, const yaml_event_t *key_event, int depth,
                         struct hb_node *map)
@@ -193,7 +199,7 @@ static bool read_member(struct reader *r, const yaml_event_t *key_event, int dep
     if (key->kind != HB_NODE_SCALAR)
         return hb_error(r->diag, key->loc, "%s stands where a key is wanted",
                         hb_node_show(r->arena, key));
-    if (hb_str_same(key->text, "<<") && !key->quoted)
+    if (is_merge(key->text) && !key->quoted && !r->loose)
         return hb_error(r->diag, key->loc, "merge keys ('<<') are not read; write the keys out");
     if (!next_event(r, &event))
         return false;
@@ -205,6 +211,44 @@ static bool read_member(struct reader *r, const yaml_event_t *key_event, int dep
     value->key_loc = place(r, key_event->start_mark);
     hb_node_append(map, value);
     return true;
+}
+
+/* What a map under "<<" has and map has not. */
+static void merge(struct hb_node *map, const struct hb_node *from)
+{
+    for (struct hb_node *n = from->kind == HB_NODE_MAP ? from->first : NULL, *next; n; n = next) {
+        next = n->next;
+        n->next = NULL;
+        if (!hb_node_find(map, n->key))
+            hb_node_append(map, n);
+    }
+}
+
+/* Of a key that is written twice the last counts; "<<" holds one map or several. */
+static bool settle_keys(struct reader *r, struct hb_node *map)
+{
+    enum { MOST_KEYS = 2000 };
+    struct hb_node *rest = map->first;
+    if (!r->loose || map->count > MOST_KEYS)
+        return hb_node_check_keys(r->arena, r->diag, map);
+    struct hb_node *merged = hb_node_new(r->arena, HB_NODE_LIST, map->loc);
+    map->first = map->last = NULL;
+    map->count = 0;
+    for (struct hb_node *n = rest, *next; n; n = next) {
+        next = n->next;
+        n->next = NULL;
+        if (is_merge(n->key))
+            hb_node_append(merged, n);
+        else
+            hb_node_put(map, n->key, n->key_loc, n);
+    }
+    for (struct hb_node *m = merged->first; m; m = m->next) {
+        merge(map, m);
+        for (const struct hb_node *n = m->kind == HB_NODE_LIST ? m->first : NULL; n; n = n->next)
+            merge(map, n);
+    }
+    return map->count <= MOST_KEYS ||
+           hb_error(r->diag, map->loc, "more than %d keys, merged ones counted", (int)MOST_KEYS);
 }
 
 static bool read_children(struct reader *r, struct hb_node *node, int depth)
@@ -229,7 +273,7 @@ static bool read_children(struct reader *r, struct hb_node *node, int depth)
         if (!ok)
             return false;
         if (end)
-            return !map || hb_node_check_keys(r->arena, r->diag, node);
+            return !map || settle_keys(r, node);
     }
 }
 
@@ -309,9 +353,11 @@ static void drop_parser(void *parser)
     yaml_parser_delete(parser);
 }
 
-bool hb_yaml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name, const char *text,
-                   size_t len, struct hb_node **out_root)
+static bool parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,
+                  struct hb_text content, bool loose, struct hb_node **out_root)
 {
+    const char *text = content.text;
+    size_t len = content.len;
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         text += 3;
         len -= 3;
@@ -321,7 +367,7 @@ bool hb_yaml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *nam
         return false;
     if (read_json(arena, name, text, len, out_root))
         return true;
-    struct reader r = {.arena = arena, .diag = diag, .name = name};
+    struct reader r = {.arena = arena, .diag = diag, .name = name, .loose = loose};
     if (!yaml_parser_initialize(&r.parser))
         hb_die("out of memory in libyaml");
     struct hb_owned owned;
@@ -336,6 +382,18 @@ bool hb_yaml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *nam
     if (ok)
         *out_root = root;
     return ok;
+}
+
+bool hb_yaml_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name, const char *text,
+                   size_t len, struct hb_node **out_root)
+{
+    return parse(arena, diag, name, (struct hb_text){.text = text, .len = len}, false, out_root);
+}
+
+bool hb_yaml_parse_loose(struct hb_arena *arena, struct hb_diag *diag, const char *name,
+                         const char *text, size_t len, struct hb_node **out_root)
+{
+    return parse(arena, diag, name, (struct hb_text){.text = text, .len = len}, true, out_root);
 }
 
 bool hb_yaml_read_file(struct hb_arena *arena, struct hb_diag *diag, const char *path,

@@ -88,6 +88,14 @@ static bool is_name(const char *text, size_t len)
     return len > 0 && !isdigit((unsigned char)text[0]);
 }
 
+/* Of an argument; a bracket begins a list of numbers ("[0]*3+[1]*58"), or else a test. */
+static bool is_value(const char *word)
+{
+    if (word[0] == '[')
+        return isdigit((unsigned char)word[1]);
+    return word[0] && word[0] != '-' && !strchr("|&;<>{}", word[0]);
+}
+
 static void add_word(struct reader *r, const char *word)
 {
     const char *equals = strchr(word, '=');
@@ -103,9 +111,9 @@ static void add_word(struct reader *r, const char *word)
         if (!hb_node_find(r->names, key) || equals[1])
             hb_node_put(r->names, key, loc, hb_node_scalar(r->arena, loc, equals + 1, false));
         r->argument = NULL;
-    } else if (hb_str_ends(word, ".py")) {
+    } else if (hb_str_ends(word, ".py") || (word[0] == '-' && isalpha((unsigned char)word[1]))) {
         r->argument = NULL;
-    } else if (r->argument && word[0] && word[0] != '-' && !strchr("|&;<>{}[", word[0])) {
+    } else if (r->argument && is_value(word)) {
         put_value(r, word);
     }
 }
@@ -136,7 +144,8 @@ static void read_quoted(struct reader *r, const char **at)
     while (*end && *end != quote)
         end++;
     const char *text = hb_arena_strndup(r->arena, *at, (size_t)(end - *at));
-    bool words = hb_str_starts(text, "--") || !r->argument || strchr(text, '$');
+    bool words = hb_str_starts(text, "--") || strstr(text, " --") || strstr(text, "\n--") ||
+                 !r->argument || strchr(text, '$');
     *at = end + (*end == quote);
     if (!words) {
         add_word(r, text);
@@ -158,6 +167,15 @@ static bool check_size(const struct reader *r, struct hb_diag *diag)
     if (r->words > MOST_WORDS)
         return hb_error(diag, loc, "more than %d arguments and assignments", MOST_WORDS);
     return hb_error(diag, loc, "what its names stand for takes more than 1 MiB");
+}
+
+/* Megatron's model scripts name it for the script that reads them. */
+static void put_tokenizer(struct reader *r)
+{
+    static const char name[] = "TOKENIZER_MODEL", argument[] = "--tokenizer-model";
+    struct hb_node *node = hb_node_find(r->names, name);
+    if (node && node->text[0] && !hb_node_find(r->root, argument))
+        hb_node_put(r->root, argument, node->loc, hb_node_copy(r->arena, node));
 }
 
 bool hb_args_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name, const char *text,
@@ -186,6 +204,7 @@ bool hb_args_parse(struct hb_arena *arena, struct hb_diag *diag, const char *nam
         if (!check_size(&r, diag))
             return false;
     }
+    put_tokenizer(&r);
     *out_root = r.root;
     return true;
 }

@@ -70,14 +70,34 @@ static const char *without_includes(struct hb_arena *arena, const char *text, si
     return copy;
 }
 
+/* Another program's file as that program reads it, where it is no input of ours. */
+static bool parse_yaml(struct hb_arena *arena, struct hb_diag *diag, const char *name,
+                       const char *text, size_t len, struct hb_node **out_root)
+{
+    struct hb_diag strict;
+    struct hb_diag loose;
+    hb_diag_init(&strict, arena);
+    hb_diag_init(&loose, arena);
+    text = without_includes(arena, text, len);
+    if (hb_yaml_parse(arena, &strict, name, text, len, out_root) ||
+        (hb_yaml_parse_loose(arena, &loose, name, text, len, out_root) &&
+         hb_import_is_foreign(*out_root)))
+        return true;
+    return hb_yaml_parse(arena, diag, name, text, len, out_root);
+}
+
 bool hb_import_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,
                      const char *text, size_t len, struct hb_node **out_root)
 {
-    if (hb_args_look(text))
+    if (hb_str_ends(name, ".py"))
+        return hb_error(diag, (struct hb_loc){.file = name},
+                        "is a program; of torchtitan's registries a run with "
+                        "--debug.save_config_file=FILE writes what is read here");
+    if (hb_args_look(text) || hb_str_starts(text, "#!"))
         return hb_args_parse(arena, diag, name, text, len, out_root);
     if (looks_like_toml(text))
         return hb_toml_parse(arena, diag, name, text, len, out_root);
-    return hb_yaml_parse(arena, diag, name, without_includes(arena, text, len), len, out_root);
+    return parse_yaml(arena, diag, name, text, len, out_root);
 }
 
 bool hb_import_load(struct hb_arena *arena, struct hb_diag *diag, const char *path,

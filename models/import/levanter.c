@@ -8,13 +8,15 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/size.h"
 
 bool hb_import_is_levanter(const struct hb_node *root)
 {
     const struct hb_node *model = hb_node_find(root, "model");
     const struct hb_node *trainer = hb_node_find(root, "trainer");
-    return (trainer && trainer->kind == HB_NODE_MAP && hb_node_find(root, "model")) ||
+    bool run = hb_node_find(root, "model") || hb_node_find(root, "initialize_from_hf");
+    return (trainer && trainer->kind == HB_NODE_MAP && run) ||
            (hb_node_find(model, "hidden_dim") && hb_node_find(model, "num_layers"));
 }
 
@@ -92,26 +94,40 @@ static const struct {
              {"gpt2", "gelu", "true", NULL, true, false, true}};
 enum { TYPES = sizeof types / sizeof types[0] };
 
-/* Words of the tokenizers that files name. */
-static const struct {
-    const char *part;
-    int64_t vocab;
-} tokenizers[] = {{"gpt2", 50257},       {"Llama-2", 32000},      {"llama2", 32000},
-                  {"Llama-3", 128256},   {"llama3", 128256},      {"marin", 128256},
-                  {"Mistral-7B", 32000}, {"Mixtral-8x7B", 32000}, {"gpt-neox-20b", 50277},
-                  {"gemma", 256000},     {"Qwen2.5", 151936},     {"Qwen3", 151936},
-                  {"OLMo-2", 100352}};
+static bool is_beside(const char *path)
+{
+    return path[0] && path[0] != '/' && !strstr(path, "..");
+}
+
+/* What stands under "data", in the file that it includes, too; null: there is none. */
+static const struct hb_node *find_data(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *data = hb_node_find(c, "data");
+    struct hb_node *root = NULL;
+    struct hb_diag unheard;
+    if (!data || data->kind != HB_NODE_SCALAR)
+        return data;
+    hb_diag_init(&unheard, f->arena);
+    if (!is_beside(data->text) || hb_str_same(f->path, "-") ||
+        !hb_import_load(
+            f->arena, &unheard,
+            hb_arena_printf(f->arena, "%s/%s", hb_file_folder(f->arena, f->path), data->text),
+            &root))
+        return NULL;
+    return root;
+}
 
 static int64_t take_vocab(struct hb_foreign *f, const struct hb_node *c)
 {
     int64_t vocab = hb_take_int(f, f->said, "vocab_size|model.vocab_size", 0);
-    const char *name = hb_take_text(f, hb_node_find(c, "data"), "tokenizer", "");
-    for (size_t i = 0; !vocab && i < sizeof tokenizers / sizeof tokenizers[0]; i++)
-        if (strstr(name, tokenizers[i].part)) {
-            hb_assume(f, "vocabulary of %" PRId64 " words, by the tokenizer's name",
-                      tokenizers[i].vocab);
-            return tokenizers[i].vocab;
-        }
+    const struct hb_node *data = find_data(f, c);
+    const char *name = hb_take_text(
+        f, data, "tokenizer",
+        hb_take_text(f, c, "tokenizer", data && hb_node_find(c, "data") ? "gpt2" : ""));
+    if (!vocab)
+        vocab = hb_take_int(f, data, "vocab_size", 0);
+    if (!vocab)
+        vocab = hb_take_tokenizer(f, name);
     if (!vocab)
         hb_error(f->diag, c->loc,
                  "the vocabulary stands in the tokenizer alone; add vocab_size=N "
@@ -121,7 +137,12 @@ static int64_t take_vocab(struct hb_foreign *f, const struct hb_node *c)
 
 static bool put_model(struct hb_foreign *f, const struct hb_node *c)
 {
-    const struct hb_node *m = hb_take(f, c, "model");
+    const struct hb_node *m = hb_take(f, c, "model"), *hf = hb_node_find(c, "initialize_from_hf");
+    if (!m && hf)
+        return hb_error(
+            f->diag, hf->loc,
+            "initialize_from_hf: the model stands in the config.json of %s; import that",
+            hb_node_show(f->arena, hf));
     const char *type = hb_take_text(f, m, "type", "gpt2");
     int kind = 0;
     while (kind < TYPES && !hb_str_same(types[kind].type, type))
@@ -282,9 +303,24 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
         hb_put(f, "optimizer.ema", "device");
 }
 
+/* A number, or a schedule [{start: 0, value: 512}, ...], of which the largest counts. */
+static int64_t take_batch(struct hb_foreign *f, const struct hb_node *t)
+{
+    const struct hb_node *node = hb_node_find(t, "train_batch_size");
+    double most = 0, value = 0;
+    if (!node || node->kind != HB_NODE_LIST)
+        return hb_take_int(f, t, "train_batch_size", 512);
+    hb_take(f, t, "train_batch_size");
+    for (const struct hb_node *n = node->first; n; n = n->next)
+        if (hb_number(n->kind == HB_NODE_MAP ? hb_node_find(n, "value") : n, &value))
+            most = value > most ? value : most;
+    hb_assume(f, "train_batch_size: the largest of its schedule");
+    return most >= 1 && most < 0x1p53 ? (int64_t)most : 512;
+}
+
 static void put_batch(struct hb_foreign *f, const struct hb_node *t, int64_t ranks)
 {
-    int64_t batch = hb_take_int(f, t, "train_batch_size", 512);
+    int64_t batch = take_batch(f, t);
     int64_t each = hb_take_int(f, t, "per_device_parallelism", -1);
     int64_t round = hb_mul_sat(ranks, each > 0 ? each : 1);
     hb_put_int(f, "batch.global", batch);

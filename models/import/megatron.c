@@ -160,6 +160,7 @@ static int64_t take_vocab(struct hb_foreign *f, const struct hb_node *c, int64_t
     int64_t plain = hb_take_int(f, c, "vocab_size", 0);
     int64_t multiple = hb_take_int(f, c, "make_vocab_size_divisible_by", 128);
     const char *kind = hb_take_text(f, c, "tokenizer_type", "");
+    const char *name = hb_take_text(f, c, "tokenizer_model|tokenizer_name_or_path", "");
     if (padded)
         return padded;
     if (!plain && (hb_node_find(c, "merge_file") || hb_str_starts(kind, "GPT2"))) {
@@ -170,6 +171,8 @@ static int64_t take_vocab(struct hb_foreign *f, const struct hb_node *c, int64_t
         plain = 32000;
         hb_assume(f, "vocabulary: Llama 2's 32000 words, by the tokenizer");
     }
+    if (!plain)
+        plain = hb_take_tokenizer(f, name);
     if (!plain)
         hb_error(f->diag, c->loc,
                  "vocab-size is missing (it stands in the tokenizer alone); add "
@@ -219,6 +222,25 @@ static void take_attention(struct hb_foreign *f, const struct hb_node *c, struct
     s->v_head_dim = hb_take_int(f, c, "v_head_dim", 128);
 }
 
+/* "[0,1]*24": the list so many times, from *at on; false where none stands there. */
+static bool take_term(const char **at, struct hb_shape *s, int64_t *layer)
+{
+    char list[256];
+    size_t len = 0;
+    const char *c = *at + strcspn(*at, "[01");
+    bool open = *c == '[';
+    for (c += open; *c && *c != ']' && *c != '+' && (open || *c != ','); c++)
+        if ((*c == '0' || *c == '1') && len < sizeof list)
+            list[len++] = *c;
+    c += *c == ']' || *c == ',';
+    long times = *c == '*' ? strtol(c + 1, NULL, 10) : 1;
+    *at = *c == '*' ? c + 1 + strspn(c + 1, "0123456789") : c;
+    for (; times > 0 && *layer < s->layers; times--)
+        for (size_t i = 0; i < len && *layer < s->layers; i++)
+            s->each[(*layer)++].moe = list[i] == '1';
+    return len > 0;
+}
+
 /* moe-layer-freq: N (each N-th has experts), a list of 0 and 1, or "([0]*3+[1]*58)". */
 static void take_freq(struct hb_foreign *f, const struct hb_node *c, struct hb_shape *s)
 {
@@ -232,15 +254,9 @@ static void take_freq(struct hb_foreign *f, const struct hb_node *c, struct hb_s
     }
     for (const struct hb_node *n = node->first; n && layer < s->layers; n = n->next)
         s->each[layer++].moe = n->kind == HB_NODE_SCALAR && hb_str_same(n->text, "1");
-    for (const char *at = node->kind == HB_NODE_SCALAR ? node->text : "";
-         (at = strpbrk(at, "01")) && layer < s->layers;) {
-        bool moe = *at == '1';
-        const char *times = at + strspn(at, "01 ]");
-        long count = *times == '*' ? strtol(times + 1, NULL, 10) : 1;
-        for (; count > 0 && layer < s->layers; count--)
-            s->each[layer++].moe = moe;
-        at += 1 + strcspn(at + 1, *times == '*' ? "+" : ",+");
-    }
+    const char *at = node->kind == HB_NODE_SCALAR ? node->text : "";
+    while (layer < s->layers && take_term(&at, s, &layer))
+        ;
     if (layer < s->layers)
         hb_error(f->diag, node->loc, "moe-layer-freq: says %" PRId64 " of %" PRId64 " layers",
                  layer, s->layers);
@@ -259,13 +275,31 @@ static void take_experts(struct hb_foreign *f, const struct hb_node *c, struct h
     take_freq(f, c, s);
 }
 
+/* What stands where num-layers is wanted. */
+static bool fail_layers(struct hb_foreign *f, const struct hb_node *c)
+{
+    static const struct {
+        const char *key, *why;
+    } others[] = {{"hybrid_layer_pattern", "Mamba layers are not simulated"},
+                  {"hybrid_override_pattern", "Mamba layers are not simulated"},
+                  {"is_hybrid_model", "Mamba layers are not simulated"},
+                  {"spec", "layers by a specification of their own are not simulated"},
+                  {"encoder_num_layers", "encoders with decoders are not simulated"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const struct hb_node *node = hb_node_find(c, others[i].key);
+        if (node)
+            return hb_error(f->diag, node->loc, "%s: %s", others[i].key, others[i].why);
+    }
+    return hb_error(f->diag, c->loc, "num-layers is missing, or not within 1 to 100000");
+}
+
 static bool put_model(struct hb_foreign *f, const struct hb_node *c, int64_t tensor)
 {
     struct hb_shape s = {.name = "megatron"};
     s.layers = hb_take_int(f, c, "num_layers", 0);
     s.d_model = hb_take_int(f, c, "hidden_size", 0);
     if (s.layers < 1 || s.layers > 100000)
-        return hb_error(f->diag, c->loc, "num-layers is missing, or not within 1 to 100000");
+        return fail_layers(f, c);
     s.each = hb_arena_alloc(f->arena, (size_t)s.layers, sizeof *s.each);
     s.vocab = take_vocab(f, c, tensor);
     take_mlp(f, c, &s);
@@ -317,7 +351,8 @@ static void take_run(struct hb_foreign *f, const struct hb_node *c, struct run *
     }
     if (run->world % least)
         hb_error(f->diag, c->loc,
-                 "%" PRId64 " devices are no multiple of tensor x pipeline x context = %" PRId64,
+                 "%" PRId64 " devices are no multiple of tensor x pipeline x context = %" PRId64
+                 "; world_size=N on the command says another number",
                  run->world, least);
     run->ranks = run->world / least > 0 ? run->world / least : 1;
 }

@@ -98,8 +98,15 @@ bool hb_number(const struct hb_node *node, double *out_value)
 
 static void fail_type(struct hb_foreign *f, const struct hb_node *node, const char *wanted)
 {
-    hb_error(f->diag, node->loc, "%s: %s stands where %s is wanted", node->key,
-             hb_node_show(f->arena, node), wanted);
+    /* As --flag, or --key $NAME where nothing says the name, leave it. */
+    if (node->kind == HB_NODE_SCALAR && hb_str_same(node->text, "true"))
+        hb_error(f->diag, node->loc,
+                 "%s: no value stands where %s is wanted, or a name that the file does not set; "
+                 "add %s=N to the command",
+                 node->key, wanted, node->key);
+    else
+        hb_error(f->diag, node->loc, "%s: %s stands where %s is wanted", node->key,
+                 hb_node_show(f->arena, node), wanted);
 }
 
 int64_t hb_take_int(struct hb_foreign *f, const struct hb_node *map, const char *names,

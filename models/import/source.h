@@ -56,6 +56,9 @@ void hb_quiet(struct hb_foreign *f, const struct hb_node *node);
 void hb_tell_rest(struct hb_foreign *f, const struct hb_node *map, const char *where,
                   const char *const *quiet);
 
+/* Words of the tokenizer of this name, told as assumed; 0: it is not known. */
+int64_t hb_take_tokenizer(struct hb_foreign *f, const char *name);
+
 /* ---- layers */
 
 /* One layer as a foreign file has it. */

@@ -1,8 +1,9 @@
 /* A run of Hugging Face's Trainer: its arguments (training_args.json or yaml), accelerate's
  * configuration and DeepSpeed's json laid over one another, with the model's config.json among the
- * files. Keys: transformers/training_args.py 5.23, accelerate's ClusterConfig and FSDP plugin,
- * DeepSpeed's config-json page. Memory is that of PyTorch's FSDP2 as torchtitan has it; what only
- * replicates or follows ZeRO is written down, and refused where it is not simulated. */
+ * files; LLaMA-Factory's and axolotl's yml say the same in words of their own. Keys:
+ * transformers/training_args.py 5.23, accelerate's ClusterConfig and FSDP plugin, DeepSpeed's
+ * config-json page. Memory is that of PyTorch's FSDP2 as torchtitan has it; what only replicates or
+ * follows ZeRO is written down, and refused where it is not simulated. */
 #include "models/import/source.h"
 
 #include <ctype.h>
@@ -22,7 +23,8 @@ bool hb_import_is_trainer(const struct hb_node *root)
                                        "distributed_type",
                                        "fsdp_config",
                                        "deepspeed_config",
-                                       "gradient_checkpointing"};
+                                       "gradient_checkpointing",
+                                       "base_model"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (hb_node_find(root, keys[i]))
             return true;
@@ -54,6 +56,9 @@ static bool take_switch(struct hb_foreign *f, const struct hb_node *c, const cha
         const char *word = hb_take_text(f, hb_take(f, c, key), "enabled", "false");
         return hb_str_same(word, "true") || hb_str_same(word, "auto");
     }
+    const char *word = node && node->kind == HB_NODE_SCALAR ? node->text : "";
+    if (hb_str_same(word, "auto") || hb_str_same(word, "full")) /* axolotl's */
+        return hb_take(f, c, key) != NULL;
     return hb_take_bool(f, c, key, false);
 }
 
@@ -207,9 +212,13 @@ static void put_precision(struct hb_foreign *f, const struct hb_node *c, bool ze
 
 static void put_batch(struct hb_foreign *f, const struct hb_node *c, int64_t devices)
 {
-    int64_t each = take_auto(f, c, "per_device_train_batch_size|train_micro_batch_size_per_gpu", 8);
+    bool axolotl = hb_node_find(c, "base_model") != NULL;
+    int64_t each = take_auto(
+        f, c, "per_device_train_batch_size|train_micro_batch_size_per_gpu|micro_batch_size",
+        axolotl ? 1 : 8);
     int64_t accumulate = take_auto(f, c, "gradient_accumulation_steps", 1);
-    int64_t seq = take_auto(f, c, "max_seq_length|max_length|block_size|cutoff_len|seq_length", 0);
+    int64_t seq = take_auto(
+        f, c, "max_seq_length|max_length|block_size|cutoff_len|seq_length|sequence_len", 0);
     take_auto(f, c, "train_batch_size", 0);
     if (!seq) {
         seq = 4096;
@@ -223,7 +232,8 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *c, int64_t dev
 static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
 {
     const struct hb_node *own = hb_take(f, c, "optimizer");
-    const char *name = hb_take_text(f, c, "optim", hb_take_text(f, own, "type", "adamw_torch"));
+    const char *told = own && own->kind == HB_NODE_SCALAR ? own->text : "adamw_torch";
+    const char *name = hb_take_text(f, c, "optim", hb_take_text(f, own, "type", told));
     bool small = strstr(name, "8bit") != NULL;
     bool factored = strstr(name, "adafactor") != NULL;
     bool sgd = hb_str_same(name, "sgd");
@@ -259,8 +269,8 @@ static void put_rest(struct hb_foreign *f, const struct hb_node *c)
     if (!hb_node_find(c, "device"))
         hb_assume(f, "hardware.device nvidia-h100: nothing says which; device=NAME does");
     hb_assume(f, "PyTorch's memory as torchtitan's FSDP2 has it");
-    static const char *const lora[] = {"use_peft", "lora_r", "lora_rank", "load_in_4bit",
-                                       "load_in_8bit"};
+    static const char *const lora[] = {"use_peft",     "lora_r",       "lora_rank",
+                                       "load_in_4bit", "load_in_8bit", "adapter"};
     for (size_t i = 0; i < sizeof lora / sizeof lora[0]; i++)
         if (hb_node_find(c, lora[i]))
             hb_missing(f, "%s: all parameters are trained here", lora[i]);
@@ -297,7 +307,7 @@ static char *bare_name(struct hb_foreign *f, const char *name)
     return strncmp(bare, "meta", 4) == 0 ? bare + 4 : bare;
 }
 
-/* The zoo's card that meta-llama/Llama-3.1-8B-Instruct means, else the name. */
+/* The zoo's card that meta-llama/Llama-3.1-8B-Instruct means; null: there is none. */
 static const char *nearest_card(struct hb_foreign *f, const char *name)
 {
     const char *folder = hb_arena_printf(f->arena, "%s/models/zoo", f->data_dir);
@@ -305,14 +315,15 @@ static const char *nearest_card(struct hb_foreign *f, const char *name)
     for (const char *const *card = hb_file_list(f->arena, folder, ".yaml"); *card; card++)
         if (hb_str_same(bare_name(f, *card), bare))
             return *card;
-    return name;
+    return NULL;
 }
 
 /* The model: of a config.json among the files, or the zoo's card that the run names. */
 static bool put_model(struct hb_foreign *f, const struct hb_node *c)
 {
-    const struct hb_node *name = hb_take_any(f, c, "model_name_or_path|model_name|model");
-    if (hb_node_find(c, "model_type")) {
+    const struct hb_node *name =
+        hb_take_any(f, c, "model_name_or_path|model_name|base_model|model");
+    if (hb_node_find(c, "model_type") && !hb_node_find(c, "base_model")) {
         struct hb_notes missing = f->out->missing;
         struct hb_notes assumed = f->out->assumed;
         if (!hb_import_hf(f, c))
@@ -322,7 +333,12 @@ static bool put_model(struct hb_foreign *f, const struct hb_node *c)
         return true;
     }
     if (name && name->kind == HB_NODE_SCALAR) {
-        return hb_put_card(f, nearest_card(f, name->text), name->loc);
+        const char *card = nearest_card(f, name->text);
+        return card ? hb_put_card(f, card, name->loc)
+                    : hb_error(f->diag, name->loc,
+                               "%s: no card %s (`hbmsim models` lists what there is); name its "
+                               "config.json among the files",
+                               name->key, hb_node_show(f->arena, name));
     }
     return hb_error(f->diag, c->loc,
                     "these files say nothing of the model; name its config.json "

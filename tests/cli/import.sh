@@ -257,4 +257,25 @@ err_has "is no file of another program"
 echo '{"model_type": "llama", "hidden_size": 8}' >"$work/configs/none.json"
 echo 'model: {import: none.json}' >"$work/configs/own.yaml"
 expect 2 hbmsim simulate "$work/configs/own.yaml"
+# Levanter's data in a file of its own, beside; what leaves the folder is not read.
+mkdir -p "$work/lev/data"
+printf 'tokenizer: EleutherAI/gpt-neox-20b\n' >"$work/lev/data/pile.yaml"
+printf 'data: !include data/pile.yaml\nmodel: {type: llama}\ntrainer: {train_batch_size: 8}\n' >"$work/lev/run.yaml"
+expect 0 hbmsim import "$work/lev/run.yaml"
+out_has 'vocab: 50277'
+printf 'data: !include data/none.yaml\nmodel: {type: llama}\ntrainer: {train_batch_size: 8}\n' >"$work/lev/run.yaml"
+expect 2 hbmsim import "$work/lev/run.yaml"
+err_has 'the vocabulary stands in the tokenizer alone; add vocab_size=N to the command'
+printf 'data: !include ../lev/data/pile.yaml\nmodel: {type: llama}\ntrainer: {train_batch_size: 8}\n' >"$work/lev/run.yaml"
+expect 2 hbmsim import "$work/lev/run.yaml"
+printf 'def llama3_8b(): pass\n' >"$work/config_registry.py"
+expect 2 hbmsim import "$work/config_registry.py"
+err_has 'config_registry.py: error: is a program; of torchtitan'
+printf '#!/bin/sh\necho nothing\n' >"$work/run.sh"
+expect 2 hbmsim import "$work/run.sh"
+err_has 'is none of the files that are known'
+# Our own input stays strict.
+printf 'hbmsim: 1\nmodel: {preset: llama3-8b}\nmodel: {preset: llama2-7b}\n' >"$work/twice.yaml"
+expect 2 hbmsim simulate "$work/twice.yaml"
+err_has "key 'model' is written twice; first at line 2, column 1"
 finish

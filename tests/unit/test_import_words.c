@@ -32,6 +32,23 @@ static const struct row {
     const char *said; /* part of a note or of the error; null: none */
 } rows[] = {
     /* Levanter */
+    {LEVANTER "data: {cache_dir: x}\ntrainer: {train_batch_size: 8}\n", "model.vocab=50257",
+     "vocabulary of 50257 words, by the tokenizer's name"},
+    {LEVANTER "tokenizer: meta-llama/Meta-Llama-3.1-8B\ntrainer: {train_batch_size: 8}\n",
+     "model.vocab=128256", NULL},
+    {LEVANTER "data: {tokenizer: Allenai/OLMo-1B}\ntrainer: {train_batch_size: 8}\n",
+     "model.vocab=50304", NULL},
+    {LEVANTER TOKENS "trainer: {train_batch_size: [{start: 0, value: 8}, {start: 9, value: 32}]}\n",
+     "batch.global=32", "train_batch_size: the largest of its schedule"},
+    {"initialize_from_hf: org/model\ntrainer: {train_batch_size: 8}\n", "",
+     "initialize_from_hf: the model stands in the config.json of 'org/model'; import that"},
+    {LEVANTER TOKENS "trainer: {train_batch_size: 8, train_batch_size: 16}\n", "batch.global=16",
+     NULL},
+    {"base: &b {train_batch_size: 24, mp: f32}\n" LEVANTER TOKENS "trainer: {<<: *b, mp: p=f32}\n",
+     "batch.global=24", NULL},
+    {"base: &b {mp: f32}\nmore: &m {train_batch_size: 40, mp: f32}\n" LEVANTER TOKENS
+     "trainer: {<<: [*b, *m]}\n",
+     "batch.global=40", NULL},
     {"model: {type: rwkv, num_layers: 2}\ntrainer: {train_batch_size: 8}\n", "",
      "model.type: 'rwkv' is not known; known: llama, mistral"},
     {"model: {type: llama, num_layers: 0}\n" TOKENS "trainer: {train_batch_size: 8}\n", "",
@@ -77,7 +94,14 @@ static const struct row {
      "finetuning_type: lora; all parameters are trained here"},
     {TRAINER, "precision.compute=f32", "float32 throughout"},
     {"model_name_or_path: org/unheard-of\nper_device_train_batch_size: 1\n", "",
-     "model.preset: no card 'org/unheard-of'"},
+     "model_name_or_path: no card 'org/unheard-of' (`hbmsim models` lists what there is)"},
+    {"base_model: NousResearch/Meta-Llama-3.1-8B\nmodel_type: AutoModelForCausalLM\n"
+     "micro_batch_size: 2\nsequence_len: 512\nbf16: auto\noptimizer: adamw_8bit\n",
+     "optimizer.moments[0]=q8", "the model zoo's card llama3.1-8b"},
+    {"base_model: gpt2\nmicro_batch_size: 2\nsequence_len: 512\n", "batch.global=16", NULL},
+    {"base_model: gpt2\nbf16: auto\n", "precision.compute=bf16", NULL},
+    {"base_model: gpt2\nadapter: lora\n", "compiler=torch",
+     "adapter: all parameters are trained here"},
     {"model_type: llama\nhidden_size: 64\nper_device_train_batch_size: 1\n", "",
      "num_hidden_layers is missing"},
     {TRAINER "bf16: [1]\n", "", "bf16: a list stands where true or false is wanted"},
@@ -94,6 +118,26 @@ static const struct row {
     {MEGATRON "num_experts: 4\nmoe_layer_freq: [0, 1]\nmoe_ffn_hidden_size: 32\n",
      "model.blocks[1].moe.experts=4", NULL},
     {MEGATRON "num_experts: 4\nmoe_layer_freq: [1]\n", "", "moe-layer-freq: says 1 of 2 layers"},
+    {MEGATRON "num_experts: 4\nmoe_layer_freq: ([0,1]*1)\nmoe_ffn_hidden_size: 32\n",
+     "model.blocks[1].moe.experts=4", NULL},
+    {"#!/bin/sh\nTP=2\nMODEL=\"--num-layers 4 --hidden-size 64 --num-attention-heads 4 \\\n"
+     " --num-experts 4 --moe-ffn-hidden-size 32 --moe-layer-freq [0]*2+[1]*2 \\\n"
+     " --tokenizer-model \"Qwen/Qwen3-8B\" \\\n --seq-length 128 --micro-batch-size 1 \\\n"
+     " --global-batch-size 8 --tensor-model-parallel-size ${TP}\"\n"
+     "torchrun --nproc_per_node 8 -m pretrain $MODEL\n",
+     "model.blocks[1].repeat=2", "vocabulary of 151936 words, by the tokenizer's name"},
+    {"#!/bin/sh\nTOKENIZER_MODEL=openai/gpt-oss-20b\n"
+     "A=\"--num-layers 4 --hidden-size 64 --num-attention-heads 4\"\n",
+     "model.vocab=201088", NULL},
+    {"--num-layers 4\n--tensor-model-parallel-size $TP\n--hidden-size 64\n"
+     "--num-attention-heads 4\n--vocab-size 100\n",
+     "",
+     "tensor_model_parallel_size: no value stands where a whole number is wanted, or a name that "
+     "the file does not set; add tensor_model_parallel_size=N"},
+    {"hidden_size: 64\nnum_attention_heads: 4\nnum_layers: 0\nhybrid_layer_pattern: M-M\n", "",
+     "hybrid_layer_pattern: Mamba layers are not simulated"},
+    {"num_layers: 0\nencoder_num_layers: 4\nnum_attention_heads: 4\n", "",
+     "encoder_num_layers: encoders with decoders are not simulated"},
     {MEGATRON "window_size: [127, 0]\n", "model.blocks[0].attention.window=128", NULL},
     {MEGATRON "tensor_model_parallel_size: 0\n", "", "a parallel size below 1"},
     {MEGATRON "expert_model_parallel_size: 3\nnum_experts: 6\n", "",
@@ -124,6 +168,26 @@ static const struct row {
     {MEGATRON "bf16: true\nfp8_format: e4m3\nfp8_recipe: blockwise\n", "precision.fp8=blockwise",
      NULL},
     {MEGATRON "bf16: true\nfp8_format: e4m3\nfp8_recipe: mxfp8\n", "precision.fp8=mxfp8", NULL},
+    {MEGATRON "num_experts: 4\nmoe_layer_freq: ([0,1]*1)\nmoe_ffn_hidden_size: 32\n",
+     "model.blocks[1].moe.experts=4", NULL},
+    {"#!/bin/sh\nTP=2\nMODEL=\"--num-layers 4 --hidden-size 64 --num-attention-heads 4 \\\n"
+     " --num-experts 4 --moe-ffn-hidden-size 32 --moe-layer-freq [0]*2+[1]*2 \\\n"
+     " --tokenizer-model \"Qwen/Qwen3-8B\" \\\n --seq-length 128 --micro-batch-size 1 \\\n"
+     " --global-batch-size 8 --tensor-model-parallel-size ${TP}\"\n"
+     "torchrun --nproc_per_node 8 -m pretrain $MODEL\n",
+     "model.blocks[1].repeat=2", "vocabulary of 151936 words, by the tokenizer's name"},
+    {"#!/bin/sh\nTOKENIZER_MODEL=openai/gpt-oss-20b\n"
+     "A=\"--num-layers 4 --hidden-size 64 --num-attention-heads 4\"\n",
+     "model.vocab=201088", NULL},
+    {"--num-layers 4\n--tensor-model-parallel-size $TP\n--hidden-size 64\n"
+     "--num-attention-heads 4\n--vocab-size 100\n",
+     "",
+     "tensor_model_parallel_size: no value stands where a whole number is wanted, or a name that "
+     "the file does not set; add tensor_model_parallel_size=N"},
+    {"hidden_size: 64\nnum_attention_heads: 4\nnum_layers: 0\nhybrid_layer_pattern: M-M\n", "",
+     "hybrid_layer_pattern: Mamba layers are not simulated"},
+    {"num_layers: 0\nencoder_num_layers: 4\nnum_attention_heads: 4\n", "",
+     "encoder_num_layers: encoders with decoders are not simulated"},
     {MEGATRON "window_size: [127, 0]\n", "model.blocks[0].attention.window=128", NULL},
     {MEGATRON "squared_relu: true\n", "model.blocks[0].mlp.kind=relu2", NULL},
     {MEGATRON "make_vocab_size_divisible_by: 128\nshould_pad_vocab: false\n", "model.vocab=1000",

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "base/str.h"
 #include "base/yaml.h"
 
 struct bench {
@@ -171,6 +172,42 @@ static void refuses_keys_again(void **state)
         assert_int_equal(b->diag.entries[0].loc.line, 2);
         assert_int_equal(b->diag.entries[1].loc.line, others + 3);
     }
+}
+
+/* As PyYAML takes it: the last of a key, "<<" behind what the map itself has. */
+static void loosely_takes_the_last(void **state)
+{
+    struct bench *b = bench_of(state);
+    static const char text[] =
+        "base: &b {x: 1, y: 2}\nmore: &m {y: 3, z: 4}\n"
+        "a: {x: 5, <<: *b, x: 6}\nc: {<<: [*b, *m]}\na: {<<: *m, k: 7, k: 8}\n";
+    assert_false(parse(b, text));
+    assert_true(hb_yaml_parse_loose(b->arena, &b->diag, "t.yaml", text, strlen(text), &b->root));
+    const struct hb_node *a = hb_node_find(b->root, "a"), *c = hb_node_find(b->root, "c");
+    assert_int_equal(b->root->count, 4);
+    assert_int_equal(a->count, 3);
+    assert_string_equal(hb_node_find(a, "k")->text, "8");
+    assert_string_equal(hb_node_find(a, "y")->text, "3");
+    assert_int_equal(c->count, 3);
+    assert_string_equal(hb_node_find(c, "y")->text, "2");
+    assert_string_equal(hb_node_find(c, "z")->text, "4");
+}
+
+static void loosely_is_bounded(void **state)
+{
+    struct bench *b = bench_of(state);
+    struct hb_str text;
+    hb_str_init(&text, b->arena);
+    hb_str_add(&text, "a: &a {k0: 0");
+    for (int i = 1; i < 1500; i++)
+        hb_str_addf(&text, ", k%d: 0", i);
+    hb_str_add(&text, "}\nb: {<<: *a");
+    for (int i = 0; i < 1000; i++)
+        hb_str_addf(&text, ", m%d: 0", i);
+    hb_str_add(&text, "}\n");
+    hb_diag_init(&b->diag, b->arena);
+    assert_false(hb_yaml_parse_loose(b->arena, &b->diag, "t.yaml", text.text, text.len, &b->root));
+    assert_string_equal(b->diag.entries[0].text, "more than 2000 keys, merged ones counted");
 }
 
 static void refuses_zero_bytes(void **state)
@@ -397,6 +434,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(expands_aliases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_with_places, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_keys_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(loosely_takes_the_last, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(loosely_is_bounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_zero_bytes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_depth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(allows_a_million, set_up, tear_down),
