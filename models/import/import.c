@@ -169,7 +169,7 @@ static int64_t count_values(const struct hb_node *node)
 /* Keys are looked for one by one, and told one by one. */
 static bool check_size(struct hb_diag *diag, const struct hb_node *root)
 {
-    enum { MOST_VALUES = 10000 };
+    enum { MOST_VALUES = 20000 }; /* a torchtitan dump of DeepSeek-V3 has 10,466 */
     return count_values(root) <= MOST_VALUES ||
            hb_error(diag, root->loc, "holds more than %d values, as no configuration does",
                     MOST_VALUES);

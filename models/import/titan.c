@@ -57,7 +57,8 @@ static const char *const quiet_parallelism[] = {"disable_loss_parallel",
                                                 "pipeline_parallel_last_stage_less_layers",
                                                 NULL};
 static const char *const quiet_optimizer[] = {
-    "lr", "eps", "beta*", "weight_decay", "implementation", "param_groups", NULL};
+    "lr", "eps", "beta*", "weight_decay", "implementation", "optimizer_factory_kwargs_by_name",
+    NULL};
 static const char *const quiet_model[] = {"hf_assets_path",
                                           "tokenizer_path",
                                           "print_after_conversion",
@@ -286,14 +287,41 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *c, const struc
 
 /* ---- the rest */
 
-static void put_precision(struct hb_foreign *f, const struct hb_node *c)
+/* A map somewhere below that has both keys; dumps have each module's configuration. */
+static bool has_both(const struct hb_node *node, const char *one, const char *other)
+{
+    if (hb_node_find(node, one) && hb_node_find(node, other))
+        return true;
+    for (const struct hb_node *n = node ? node->first : NULL; n; n = n->next)
+        if (has_both(n, one, other))
+            return true;
+    return false;
+}
+
+/* What converters made of the dump's linear modules. */
+static void put_converted(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *model = hb_node_find(hb_node_find(c, "model_spec"), "model");
+    if (has_both(model, "_torchao_config", "in_features"))
+        hb_put(f, "precision.fp8", "rowwise");
+    if (has_both(model, "rank", "alpha"))
+        hb_missing(f, "LoRA: all parameters are trained here");
+}
+
+/* FSDP without other ranks casts as torch.autocast does, and gradients are as their parameters. */
+static bool has_fsdp(const struct axes *a)
+{
+    return hb_mul_sat(a->shard, a->context) > 1;
+}
+
+static void put_precision(struct hb_foreign *f, const struct hb_node *c, const struct axes *a)
 {
     const struct hb_node *t = hb_take(f, c, "training");
     bool narrow = hb_str_same(hb_take_text(f, t, "dtype", "float32"), "bfloat16");
     bool mixed = hb_str_same(hb_take_text(f, t, "mixed_precision_param", "bfloat16"), "bfloat16");
     hb_put(f, "precision.params", narrow ? "bf16" : "f32");
     hb_put(f, "precision.compute", mixed ? "bf16" : "f32");
-    hb_put(f, "precision.grads", narrow ? "params" : "f32");
+    hb_put(f, "precision.grads", narrow || !has_fsdp(a) ? "params" : "f32");
     hb_put(f, "loss.dot", mixed ? "bf16" : "f32");
     const struct hb_node *list = hb_take(f, hb_take_any(f, c, "model"), "converters");
     const struct hb_node *quantize = hb_take(f, c, "quantize");
@@ -316,11 +344,23 @@ static void put_precision(struct hb_foreign *f, const struct hb_node *c)
     }
 }
 
+/* The optimizer's name, in dumps by groups of parameters: that of one which is no Adam. */
+static const char *take_optimizer(struct hb_foreign *f, const struct hb_node *o)
+{
+    const char *name = hb_take_text(f, o, "name", "AdamW");
+    const struct hb_node *groups = hb_take(f, o, "param_groups");
+    for (const struct hb_node *n = groups ? groups->first : NULL; n; n = n->next) {
+        const char *own = hb_take_text(f, n, "optimizer_name", name);
+        name = strstr(own, "Adam") ? name : own;
+    }
+    return name;
+}
+
 static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
 {
     const struct hb_node *o = hb_take(f, c, "optimizer");
     const struct hb_node *t = hb_take(f, c, "training");
-    const char *name = hb_take_text(f, o, "name", "AdamW");
+    const char *name = take_optimizer(f, o);
     bool adam = hb_str_same(name, "AdamW") || hb_str_same(name, "Adam");
     bool muon = strstr(name, "uon") != NULL;
     if (!adam && !muon)
@@ -354,6 +394,8 @@ static void put_remat(struct hb_foreign *f, const struct hb_node *c)
         mode = hb_node_find(a, "memory_budget")                       ? "memory_budget"
                : hb_node_find(a, "force_recompute_mm_shapes_by_fqns") ? "selective"
                                                                       : "full";
+    if (!a && hb_node_find(c, "model_spec") && hb_node_find(c, "activation_checkpoint"))
+        mode = "none"; /* null */
     if (hb_str_same(mode, "full") || hb_str_same(mode, "none")) {
         hb_put(f, "remat.policy", mode);
     } else if (hb_str_same(mode, "selective") && hb_number(option, &every) && every >= 1) {
@@ -425,7 +467,8 @@ bool hb_import_titan(struct hb_foreign *f, const struct hb_node *root)
         return false;
     put_mesh(f, c, &a);
     put_batch(f, c, &a);
-    put_precision(f, c);
+    put_precision(f, c, &a);
+    put_converted(f, c);
     put_optimizer(f, c);
     put_remat(f, c);
     put_compile(f, c);

@@ -249,6 +249,18 @@ static const struct row {
     {TITAN
      "[training]\nmax_norm = 0.0\n[optimizer]\nname = \"Lion\"\nearly_step_in_backward = true\n",
      "optimizer.in_backward=true", "optimizer.name: Lion; adamw's states are counted"},
+    {"model_spec: {name: llama3, flavor: 405B}\nactivation_checkpoint: null\n"
+     "parallelism: {data_parallel_shard_degree: 64}\n",
+     "remat.policy=none", NULL},
+    {"model_spec: {name: llama3, flavor: 8B, model: {layers: [{wo: {rank: 8, alpha: 16.0}}]}}\n"
+     "parallelism: {data_parallel_shard_degree: 1}\n",
+     "precision.grads=params", "LoRA: all parameters are trained here"},
+    {"model_spec: {name: llama3, flavor: 8B, model: {wo: {in_features: 8, _torchao_config: x}}}\n"
+     "parallelism: {data_parallel_shard_degree: 8}\n",
+     "precision.fp8=rowwise", NULL},
+    {"model_spec: {name: llama3, flavor: 8B}\noptimizer: {param_groups: [{optimizer_name: AdamW},\n"
+     "  {optimizer_name: DistMuon}]}\n",
+     "optimizer.name=muon", NULL},
     {TITAN "[activation_checkpoint]\nmode = \"memory_budget\"\n", "compiler=torch",
      "activation_checkpoint.mode: memory_budget; selective by operation is taken"},
     /* MaxText */
