@@ -363,7 +363,8 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
 static bool check_torch(struct hb_env *env, const struct options *o, const struct hb_spec *spec)
 {
     bool torch = spec->compiler == HB_TORCH, megatron = spec->runtime.framework == HB_FW_MEGATRON;
-    bool titan = o->emit == HB_EMIT_TORCHTITAN, core = o->emit == HB_EMIT_MEGATRON;
+    bool titan = o->emit == HB_EMIT_TORCHTITAN || o->emit == HB_EMIT_RECIPE,
+         core = o->emit == HB_EMIT_MEGATRON;
     bool trainer = o->emit == HB_EMIT_TRAINER;
     bool jax = o->emit == HB_EMIT_MAXTEXT || o->emit == HB_EMIT_LEVANTER;
     if (torch && (o->verify.asked || o->write_lp))
@@ -378,7 +379,7 @@ static bool check_torch(struct hb_env *env, const struct options *o, const struc
                         torch ? "torch" : "xla",
                         !torch     ? "maxtext, levanter"
                         : megatron ? "megatron"
-                                   : "torchtitan, hf-trainer");
+                                   : "torchtitan, torchtitan-recipe, hf-trainer");
     return true;
 }
 
@@ -392,7 +393,7 @@ static const char *const *open_words(enum hb_emit emit)
         return megatron;
     if (emit == HB_EMIT_TRAINER) /* whose models write RMSNorm out */
         return trainer;
-    return emit == HB_EMIT_TORCHTITAN ? torch : NULL;
+    return emit == HB_EMIT_TORCHTITAN || emit == HB_EMIT_RECIPE ? torch : NULL;
 }
 
 static int run(struct hb_env *env, int argc, char **argv)
@@ -436,7 +437,8 @@ static const struct hb_opt options[] = {
      "need fits)",
      NULL, offsetof(struct options, margin), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
-    {"emit", 0, HB_OPT_CHOICE, "maxtext|levanter|yaml|torchtitan|megatron|hf-trainer",
+    {"emit", 0, HB_OPT_CHOICE,
+     "maxtext|levanter|yaml|torchtitan|megatron|hf-trainer|torchtitan-recipe",
      "print the plan as settings of that program, or as a file for hbmsim", NULL,
      offsetof(struct options, emit), 0, 0},
     HB_DRAW_OPTIONS(offsetof(struct options, plot)),

@@ -158,6 +158,17 @@ static bool titan_says(const struct hb_spec *s)
     return s->loss.chunks == 1 && s->optimizer.offload == s->optimizer.params_offload;
 }
 
+/* Without checkpointing of every so many-th layer, an update in the backward pass, experts split
+ * over tensor ranks, and any float8 but by rows. */
+static bool recipe_says(const struct hb_spec *s)
+{
+    return s->optimizer.offload == s->optimizer.params_offload && s->remat.every == 1 &&
+           !s->optimizer.in_backward && s->optimizer.name == HB_OPT_ADAMW &&
+           (s->mesh[HB_AX_TENSOR] == 1 || s->sharding.expert_tensor == 1 ||
+            hb_titan_expert_ways(s) == 1) &&
+           (s->precision.fp8 == HB_FP8_NONE || s->precision.fp8 == HB_FP8_ROWWISE);
+}
+
 static bool megatron_says(const struct hb_spec *s)
 {
     return s->loss.chunks == 1 && (s->mesh[HB_AX_DATA] == 1 || s->mesh[HB_AX_FSDP] == 1) &&
@@ -177,7 +188,8 @@ static bool (*const says[])(const struct hb_spec *cell) = {[HB_EMIT_MAXTEXT] = m
                                                            [HB_EMIT_YAML] = NULL,
                                                            [HB_EMIT_TORCHTITAN] = titan_says,
                                                            [HB_EMIT_MEGATRON] = megatron_says,
-                                                           [HB_EMIT_TRAINER] = trainer_says};
+                                                           [HB_EMIT_TRAINER] = trainer_says,
+                                                           [HB_EMIT_RECIPE] = recipe_says};
 
 /* The policies of a program that has one for its stack, each searched alone. */
 static void find_ways(enum hb_emit what, const struct hb_plan_ask *ask, struct ways *ways)

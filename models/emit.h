@@ -14,8 +14,10 @@ void hb_emit_maxtext_model(struct hb_str *out, const struct hb_spec *spec, const
 void hb_emit_maxtext_run(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
 /* A YAML file for Levanter. */
 void hb_emit_levanter(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
-/* A TOML file for torchtitan; of compiler torch. */
+/* A TOML file for torchtitan up to 0.2.1; of compiler torch. */
 void hb_emit_torchtitan(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
+/* A function in Python for torchtitan since; of compiler torch. */
+void hb_emit_recipe(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
 /* A command with Megatron's options; of compiler torch. */
 void hb_emit_megatron(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
 /* TrainingArguments of Hugging Face as a YAML file; of compiler torch. */
@@ -28,7 +30,8 @@ enum hb_emit {
     HB_EMIT_YAML,
     HB_EMIT_TORCHTITAN,
     HB_EMIT_MEGATRON,
-    HB_EMIT_TRAINER
+    HB_EMIT_TRAINER,
+    HB_EMIT_RECIPE
 };
 const char *hb_emit_title(enum hb_emit what);
 /* spec in a program's words, or (YAML) in ours. */

@@ -27,6 +27,7 @@ static const struct {
     [HB_EMIT_TORCHTITAN] = {"torchtitan", hb_emit_torchtitan},
     [HB_EMIT_MEGATRON] = {"Megatron", hb_emit_megatron},
     [HB_EMIT_TRAINER] = {"Hugging Face's Trainer", hb_emit_trainer},
+    [HB_EMIT_RECIPE] = {"torchtitan, in Python", hb_emit_recipe},
 };
 
 const char *hb_emit_title(enum hb_emit what)
@@ -73,8 +74,20 @@ static bool names_model(struct hb_arena *arena, enum hb_emit what, const struct 
                         const char *data_dir)
 {
     const char *name, *flavor;
-    return what != HB_EMIT_TORCHTITAN ||
-           hb_titan_flavor(arena, &spec->model, data_dir, &name, &flavor);
+    if (what != HB_EMIT_TORCHTITAN && what != HB_EMIT_RECIPE)
+        return true;
+    return hb_titan_flavor(arena, &spec->model, data_dir, &name, &flavor) &&
+           (what == HB_EMIT_TORCHTITAN ||
+            !hb_str_same(name, "llama4")); /* its trees have it no more */
+}
+
+/* Its own words, or for a program in Python the same in those of its configuration's dump. */
+static void emit_words(enum hb_emit what, struct hb_str *text, const struct hb_spec *spec,
+                       const char *data_dir)
+{
+    hb_emit_program(what == HB_EMIT_RECIPE ? HB_EMIT_TORCHTITAN : what, text, spec, data_dir);
+    if (what == HB_EMIT_RECIPE && spec->loss.chunks > 1)
+        hb_str_addf(text, "\n[loss]\nnum_chunks = %" PRId64 "\n", spec->loss.chunks);
 }
 
 static bool import_text(struct hb_arena *arena, enum hb_emit what, const struct hb_spec *spec,
@@ -92,7 +105,7 @@ static bool import_text(struct hb_arena *arena, enum hb_emit what, const struct 
                                       .data_dir = data_dir};
     hb_diag_init(&unheard, arena);
     hb_str_init(&text, arena);
-    hb_emit_program(what, &text, spec, data_dir);
+    emit_words(what, &text, spec, data_dir);
     if (!hb_import_parse(arena, &unheard, "emitted", text.text, text.len, &tree))
         return false;
     if (what == HB_EMIT_TRAINER) /* any card: the model is put in its place */

@@ -19,6 +19,8 @@ struct hb_hosts hb_hosts_of(struct hb_arena *arena, const struct hb_spec *spec,
 
 /* Sequences of one microbatch (of accumulation) on a rank of the batch. */
 int64_t hb_rank_batch(const struct hb_spec *spec);
+/* torchtitan's word. */
+const char *hb_titan_schedule(enum hb_schedule schedule);
 
 /* The name that Hugging Face has for the model ("Qwen/Qwen3-8B"), as the zoo's card of the same
  * layers and sizes says where it is from; of several the one of its own name. Null: none. */

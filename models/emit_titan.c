@@ -49,7 +49,7 @@ static void emit_training(struct hb_str *out, const struct hb_spec *s)
         hb_str_add(out, "early_step_in_backward = true\n");
 }
 
-static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
+const char *hb_titan_schedule(enum hb_schedule schedule)
 {
     static const char *const words[] = {[HB_SCHED_SPMD] = "1F1B",
                                         [HB_SCHED_GPIPE] = "GPipe",
@@ -58,11 +58,16 @@ static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
                                         [HB_SCHED_ZERO_BUBBLE] = "InterleavedZeroBubble",
                                         [HB_SCHED_ZBV] = "ZBVZeroBubble",
                                         [HB_SCHED_DUALPIPE_V] = "DualPipeV"};
+    return words[schedule];
+}
+
+static void emit_pipeline(struct hb_str *out, const struct hb_spec *s)
+{
     int64_t size = hb_rank_batch(s) / s->pipeline.microbatches;
     hb_str_addf(out,
                 "pipeline_parallel_schedule = \"%s\"\npipeline_parallel_microbatch_size = %" PRId64
                 "\n",
-                words[s->pipeline.schedule], size > 0 ? size : 1);
+                hb_titan_schedule(s->pipeline.schedule), size > 0 ? size : 1);
 }
 
 static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)

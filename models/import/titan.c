@@ -41,10 +41,10 @@ static const char *const quiet[] = {"job",
                                     "override",
                                     "renderer",
                                     NULL};
-static const char *const quiet_training[] = {
-    "dataset",        "dataset_path",           "steps",      "gc_*",
-    "warmup_steps",   "mixed_precision_reduce", "dataloader", "seed",
-    "deterministic*", "disable_cuda_graphs",    NULL};
+static const char *const quiet_training[] = {"dataset",    "dataset_path", "steps",
+                                             "gc_*",       "warmup_steps", "mixed_precision_reduce",
+                                             "dataloader", "seed",         "deterministic*",
+                                             NULL};
 static const char *const quiet_parallelism[] = {"disable_loss_parallel",
                                                 "spmd_backend",
                                                 "enable_fsdp_symm_mem",
@@ -269,6 +269,9 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *c, const struc
     int64_t step = hb_take_int(f, t, "num_tokens_per_train_step", -1);
     int64_t local =
         hb_take_int(f, t, "local_batch_size|batch_size", tokens > 0 && seq > 0 ? tokens / seq : 8);
+    if (tokens > 0 && a->stages > 1) /* those are of one of the pipeline's microbatches */
+        local = hb_mul_sat(local,
+                           hb_take_int(f, hb_take(f, c, "parallelism"), "num_pp_microbatches", 1));
     int64_t global = hb_take_int(f, t, "global_batch_size", -1);
     int64_t round = hb_mul_sat(local, ranks);
     if (global < 0)
@@ -423,6 +426,9 @@ static void put_compile(struct hb_foreign *f, const struct hb_node *c)
     bool async = hb_take_bool(f, p, "enable_async_tensor_parallel", false) &&
                  hb_take_int(f, p, "tensor_parallel_degree", 1) > 1;
     hb_put_bool(f, "runtime.compile", on && model);
+    const struct hb_node *t = hb_take(f, c, "training");
+    if (hb_node_find(t, "disable_cuda_graphs") && !hb_take_bool(f, t, "disable_cuda_graphs", false))
+        hb_missing(f, "training.disable_cuda_graphs: false; what their pools keep is not counted");
     if (async && on && model)
         hb_put_bool(f, "runtime.async_tp", true);
     hb_put(f, "loss.kernel", on && loss ? "compiled" : "eager");

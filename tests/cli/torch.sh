@@ -88,6 +88,9 @@ out_has '"gap": 0'
 expect 0 hbmsim plan $titan --emit torchtitan
 out_has 'data_parallel_shard_degree = '
 out_has 'mode = "'
+expect 0 hbmsim plan $titan --emit torchtitan-recipe
+out_has 'def plan() -> Trainer.Config:'
+command -v python3 >/dev/null 2>&1 && ok 'the recipe is Python' python3 -c 'compile(open("'"$work/out"'").read(), "recipe", "exec")'
 expect 0 hbmsim plan $megatron
 out_has '  ranks  '
 out_has 'chunk'

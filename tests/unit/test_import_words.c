@@ -258,6 +258,11 @@ static const struct row {
     {"model_spec: {name: llama3, flavor: 8B, model: {wo: {in_features: 8, _torchao_config: x}}}\n"
      "parallelism: {data_parallel_shard_degree: 8}\n",
      "precision.fp8=rowwise", NULL},
+    {"model_spec: {name: llama3, flavor: 8B}\ntraining: {max_context_length: 1024,\n"
+     "  num_tokens_per_microbatch_per_dp_rank: 2048, disable_cuda_graphs: false}\n"
+     "parallelism: {pipeline_parallel_degree: 2, num_pp_microbatches: 4,\n"
+     "  data_parallel_shard_degree: 4}\n",
+     "batch.global=32", "training.disable_cuda_graphs: false; what their pools keep"},
     {"model_spec: {name: llama3, flavor: 8B}\noptimizer: {param_groups: [{optimizer_name: AdamW},\n"
      "  {optimizer_name: DistMuon}]}\n",
      "optimizer.name=muon", NULL},
