@@ -345,6 +345,31 @@ static uint32_t send_rows(struct tail *t, bool whole, bool words)
     return whole ? x : send(t, EXCHANGE, add(t, pass_us(2 * rows), x), rows, t->fsdp);
 }
 
+static bool is_factored(const struct tail *t)
+{
+    return t->lo->spec->optimizer.name == HB_OPT_ADAFACTOR && !t->adds;
+}
+
+/* XLA sums a whole table's gradient over all who have tokens of it, and takes a part. It sums in
+ * two steps, parts over fsdp first, only if it finds another sum over those groups beside it
+ * (AllReduceSplitter): the head's, which is in another computation where the loss is in chunks, a
+ * norm's or Adafactor's means (24 of 24 dumps over data and fsdp: qwen3-8b, 4 microbatches, 4
+ * chunks: all-reduce-start.3, bf16[151936,4096]; mistral-7b, 8 chunks, Adafactor:
+ * reduce-scatter-start.3; olmoe, 8 chunks, Lion: all-reduce-start). Nor does it where experts split
+ * the batch (12 of 12), where words and features are parts (olmo-7b over data 2, fsdp 4 and tensor
+ * 8: of 64 devices, bf16[100352,4096], 9469 us; six more), nor of a head's gradient that one device
+ * adds for all (llama3-3b, data 16 and fsdp 4, bf16: all-reduce-start.4, bf16[128256,3072]). */
+static bool is_sum_whole(const struct tail *t, uint32_t head)
+{
+    if (t->experts || head != HB_NONE)
+        return true;
+    if (t->fsdp.size == 1)
+        return false;
+    bool both = t->split && hb_order_words(t->lo) > t->lo->local.vocab;
+    bool norm = hb_updates_wait(t->lo) && !t->adds;
+    return both || (t->value != HB_NONE && !norm && !is_factored(t));
+}
+
 /* The table's gradient: each device scatters into its features, of its words or of all; with more
  * tokens than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied
  * weight is in the compute dtype, into the head's gradient (granite8b over data 2 and fsdp 32, all
@@ -363,14 +388,13 @@ static uint32_t add_table(struct tail *t, uint32_t head)
     t->table = apart ? add(t, pass_us(head == HB_NONE ? all : 2 * all), head) : head;
     uint32_t x = send_rows(t, whole, words);
     x = add_two(t, pass_us(t->tokens * t->width * 2 + 2 * all), x, t->table);
+    bool once = whole && is_sum_whole(t, head);
+    if (once && words && t->split)
+        return send(t, SUM_ALL, x, all, t->all);
     if (words)
         x = send(t, SUM_SCATTER, x, all, t->tensor);
     if (!whole)
         return t->batch.size > t->fsdp.size ? send(t, SUM_ALL, x, own, t->data) : x;
-    /* At once where experts split the batch, too (phi35moe, fsdp 4 with expert 4: all-reduce.6),
-     * and of a head's gradient that one device adds for all (llama3-3b, data 16 and fsdp 4, bf16:
-     * all-reduce-start.4, bf16[128256,3072]). */
-    bool once = t->experts || head != HB_NONE;
     return once ? send(t, SUM_ALL, x, own, t->batch) : sum_both(t, x, own);
 }
 
@@ -491,11 +515,6 @@ static uint32_t add_norm(struct tail *t)
         if (!t->grads[i].matrix || t->parts.size <= 1)
             hb_hide_read(&t->h, squares[i]);
     return total;
-}
-
-static bool is_factored(const struct tail *t)
-{
-    return t->lo->spec->optimizer.name == HB_OPT_ADAFACTOR && !t->adds;
 }
 
 /* Values of a gradient's rows or columns, along what its device has whole. */
