@@ -18,8 +18,10 @@
  * loop_select_fusion.3.remat to .remat4). */
 #include "sim/ir/spread.h"
 
+#include <limits.h>
 #include <stddef.h>
 
+#include "sim/ir/again.h"
 #include "sim/ir/body_step.h"
 #include "sim/ir/weight.h"
 
@@ -166,14 +168,44 @@ static bool turns_early(const struct hb_body *b, const struct hb_step_op *s)
     return hides && b->lo->spec->share < HB_SHARE_TIGHT;
 }
 
+/* Whether half of what the compiler's limit leaves beside arguments is taken: by what is spread,
+ * the gradients of all layers, what they are added to, stacks turned for gathers and layers'
+ * inputs. */
+static bool is_half_full(const struct hb_body *b, const struct hb_step_op *s)
+{
+    const struct hb_lower *lo = b->lo;
+    const struct hb_optim *o = &lo->spec->optimizer;
+    const struct hb_shape *in = &b->y->values[s->in[0]].shape;
+    const struct hb_shape *out = &b->y->values[s->out[0]].shape;
+    double from = (double)in->dim[in->rank - 1], to = (double)out->dim[out->rank - 1];
+    double hidden = hb_spread_is_down(b, s) ? from : to, width = from + to - hidden;
+    double rows = (double)in->dim[0] * (double)s->spread;
+    double taken = rows * (3 * hidden + 2 * width) * hb_dtype_bits(lo->compute);
+    int grad = hb_dtype_bits(hb_weight_grad_dtype(lo)), states = 0;
+    int weight = hb_dtype_bits(lo->spec->precision.params);
+    for (int i = 0; i < o->moment_count && o->offload == HB_PLACE_NONE; i++)
+        states += hb_dtype_bits(o->moments[i]);
+    states += weight + (lo->spec->precision.master ? hb_dtype_bits(HB_DT_F32) : 0);
+    int sum = lo->leaves[s->leaf].accum != HB_NONE ? hb_dtype_bits(HB_DT_F32) : 0;
+    double elements = (double)lo->stacked_grad_bytes * CHAR_BIT / grad;
+    taken += elements * (grad + sum + weight) + (double)lo->input_bytes * CHAR_BIT;
+    const struct hb_program none = {.compiler = lo->spec->compiler};
+    double limit = (double)hb_again_limit(&none, lo->hbm_bytes) * CHAR_BIT;
+    return 2 * taken > limit - elements * states;
+}
+
 /* So do the gradients of gate and up where a weight comes by two collectives, or the tokens' are
  * summed (64 experts of 1024, 1408 and 768, 16 of 6400, 8 of 14336, 4096 tokens: over expert 2, 4
- * and 8 beside fsdp 1 to 64 both stand in 24 of 25 layers, over fsdp 16 and 64 alone in 2 of 10).
- */
+ * and 8 beside fsdp 1 to 64 both stand in 24 of 25 layers), or half of the limit is taken: XLA then
+ * puts the router's gradient behind both products, since it makes less (its log, kDecreaseMemory),
+ * and the second product goes before the first one's rows, which are ready a microsecond later;
+ * else before one of the products, and that microsecond is filled (18 of 19 layers over fsdp or
+ * fsdp and data; 64 experts, fsdp 8: wrapped_transpose.9 and .10, 41.7 GiB; fsdp 64: .5 and .4 one
+ * after the other, 16.9). */
 static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
 {
     return b->spread_wait || b->lo->leaves[s->leaf].expert_ways > 1 ||
-           hb_ways(b->lo, HB_AX_TENSOR) > 1;
+           hb_ways(b->lo, HB_AX_TENSOR) > 1 || is_half_full(b, s);
 }
 
 /* The products whose results the activation is made of that s reads, one after the other. */
