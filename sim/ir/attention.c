@@ -662,7 +662,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
     /* Where heads are a dimension of the weights, the copy is a change of layout only, and one of
      * the two is kept: a kernel's result that has the name (llama3-8b/remat_custom_inputdev_ctxdev;
      * two in bwd/remat=names:attn_ctx), or this (qwen3-14b, fsdp 32, H100: bf16[40,2,8192,40,128]
-     * for q and for it). */
+     * for q and for it; all kept, olmo-7b, fsdp 32: bf16[32,2,4096,32,128] of q, k, v and one). */
     bool whole = y->block->attention.split_heads || lo->maxtext;
     bool named = false;
     for (uint32_t v = 0; v < y->value_count; v++)
@@ -670,6 +670,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hea
     struct hb_value ctx = head_value(
         lo, "attention context", named ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
+    ctx.relaid = whole && !named;
     int c = hb_layer_value(lo, y, ctx);
     hb_layer_step(lo, y,
                   (struct hb_step_op){.kind = HB_STEP_MIX,

@@ -30,6 +30,7 @@ struct hb_value {
     bool trace_only;   /* a residual that only policy none keeps, under a scan */
     bool unseen;       /* of the partitioner: no policy keeps it */
     bool wide;         /* in f32 where its gradient is not */
+    bool relaid;       /* what it is made of, in another layout: policy none keeps one of them */
     int turned;        /* the value that this is a copy of, in another layout; 0: it is none */
     bool restacked;    /* its stack is copied whole into another layout between the passes */
     bool read_stacked; /* kept in a loop's stack, its readers take their layer's out of that */

@@ -31,7 +31,7 @@ static enum hb_keep wish(const struct find *f, int v)
         return f->remat->offload & 1u << HB_TN_LAYER_IN ? HB_KEEP_HOST : HB_KEEP_DEVICE;
     switch (f->remat->policy) {
     case HB_POLICY_NONE:
-        if (value->dots_only || value->unseen)
+        if (value->dots_only || value->unseen || value->relaid)
             return HB_KEEP_NO;
         if (f->pruned && (value->fused || (value->cheap && f->vmapped)))
             return HB_KEEP_NO;
@@ -113,7 +113,7 @@ static bool is_made_in_parts(const struct hb_layer *y, const struct hb_value *va
 uint8_t hb_saved_by(const struct hb_layer *y, int v)
 {
     const struct hb_value *value = &y->values[v];
-    uint32_t by = value->dots_only ? 0 : 1u << HB_POLICY_NONE;
+    uint32_t by = value->dots_only || value->relaid ? 0 : 1u << HB_POLICY_NONE;
     if (value->unseen || is_made_in_parts(y, value))
         return 0;
     by |= value->dot || value->batch_dot || value->dots_only ? 1u << HB_POLICY_DOTS : 0;
