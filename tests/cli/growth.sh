@@ -1,6 +1,6 @@
 # Time by size: 2,000 unrolled layers on a GPU, whose temporaries once asked every parameter for room
-# (7 s), and more than 2,048 are refused; 1,000 blocks of many sizes where layers go in the order of
-# XLA's schedulers, which once compared each part of the program with each (15 s).
+# (7 s), and more than 2,048 are refused; 512 blocks of many sizes where layers go in the order of
+# XLA's schedulers, which once compared each part of the program with each, and more are refused.
 . tests/tap.sh
 
 # layers COUNT: a model of that many equal layers, each in the program.
@@ -42,9 +42,13 @@ in_less() {
 for count in 2000 2048 2049; do
     layers $count
 done
-blocks 1000
+blocks 512
 in_less 4000 '2000 layers' "$work/2000.yaml"
-in_less 6000 '1000 blocks on MI300X' "$work/blocks.yaml"
+in_less 2000 '512 blocks on MI300X' "$work/blocks.yaml"
+blocks 513
+expect 2 hbmsim simulate "$work/blocks.yaml"
+err_has '513 blocks; allowed: at most 512 (layers that are equal are one block, with repeat)'
+expect 0 hbmsim simulate "$work/blocks.yaml" --set compiler=torch --set hardware.device=nvidia-h100
 run hbmsim simulate --json "$work/2048.yaml"
 ok "2048 are answered" test "$status" -lt 2
 expect 2 hbmsim simulate "$work/2049.yaml"
