@@ -207,7 +207,7 @@ def main():
     asked = ask.parse_args()
     tree = os.path.join(ROOT, os.environ.get("BUILD", "build"), "mutate")
     conditions = prepare(tree)
-    names = "*-tpu *-cuda *-rocm *-rocm-steps maxtext local-gpu xla-h100 speed speed-drawn speed-read".split()
+    names = "*-tpu *-cuda *-rocm *-rocm-steps depths maxtext local-gpu xla-h100 speed speed-drawn speed-read".split()
     files = [f for n in names for f in sorted(glob.glob(os.path.join(ROOT, "tests/golden", n + ".jsonl")))]
     files += sorted(glob.glob(os.path.join(ROOT, "tests/calibration/*.jsonl")))
     files += [os.path.abspath(f) for f in asked.also]
@@ -229,7 +229,7 @@ def main():
             print(label + " answer so", flush=True)
         if what in ("unasked", "alike"):
             continue
-        folder = os.path.dirname(conditions[number - 1][0])
+        folder = os.path.dirname(conditions[number - 1][0].split(":")[0])
         tried[folder] += 1
         survived[folder] += what == "0"
         if asked.errors:
