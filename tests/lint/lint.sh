@@ -108,6 +108,12 @@ check_top() {
     fi
 }
 
+# Of the last commit: older ones are as they are.
+check_subject() {
+    { git log -1 --format=%s 2>/dev/null || true; } | awk 'length > 72 { print length ": " $0 }' >"$work/these"
+    say 'the subject of the last commit has at most 72 characters' "$work/these"
+}
+
 # Paths that a page names, in backticks or as a link; NAME and * stand for any.
 check_pages() {
     for page in README.md HACKING.md docs/*.md; do
@@ -161,6 +167,7 @@ check_family
 check_headers
 check_scripts
 check_top
+check_subject
 check_pages
 if [ "$mode" = full ]; then
     check_format
