@@ -182,7 +182,7 @@ static void follow_op(struct row *r, uint32_t cluster, const struct hb_op *op, u
 {
     for (uint32_t n = 0; n < op->read_count + op->write_count; n++) {
         uint32_t *w = &writer[hb_program_root(r->p, r->p->refs[op->refs_at + n])];
-        if (*w != HB_NONE && *w != cluster)
+        if (*w != HB_NONE)
             add_dep(r, *w);
         *w = n < op->read_count ? *w : cluster;
     }
@@ -222,8 +222,7 @@ static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *l
     if (loop && out->within == HB_NONE)
         return false;
     find_clusters(out);
-    if (!single)
-        count_alike(out);
+    count_alike(out);
     return true;
 }
 
@@ -317,13 +316,14 @@ static void take_rank(struct cluster *c, const struct row *from)
 
 static void take_ranks(struct row *r, const struct row *from)
 {
-    for (uint32_t k = r->count; k-- > 0;) {
+    for (uint32_t k = r->count, rank = HB_NONE; k-- > 0;) {
         struct cluster *c = &r->clusters[k];
-        c->rank = k + 1 < r->count ? c[1].rank : HB_NONE;
+        c->rank = rank;
         if (c->kind == HB_OP_MARK && c->phase == HB_PHASE_SETUP) /* outputs are there anyway */
             c->rank = 0;
         else
             take_rank(c, from);
+        rank = c->rank;
     }
 }
 
@@ -392,7 +392,7 @@ static void move_ops(struct row *r, const uint32_t *ops)
     for (uint32_t i = 0; i < p->loop_count; i++) {
         struct hb_loop *l = &p->loops[i];
         uint32_t trips = l->end_op - l->first_op;
-        if (l->first_op >= first && i != r->within && l->end_op <= end_op(r)) {
+        if (i != r->within && l->end_op <= end_op(r)) {
             l->first_op = at[l->first_op];
             l->end_op = l->first_op + trips;
         }

@@ -69,7 +69,6 @@ bool hb_maker_is_scalar(const struct maker *m, const struct hb_op *op);
 struct hb_parts {
     uint32_t ops[3]; /* what the op at hand reads besides */
     int count;
-    bool inside; /* it is no op: who reads its result makes it */
 };
 
 /* An update whose states are means over rows and over columns. */
@@ -78,7 +77,6 @@ struct hb_factored {
     uint32_t rows, columns; /* roots of the new ones */
 };
 
-bool hb_parts_is_alone(const struct maker *m);
 /* An op that adds up to two others' results; HB_NONE: none. */
 uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two);
 /* One that reads a value, and another op's result; HB_NONE: none. */
@@ -96,17 +94,15 @@ uint32_t hb_parts_add_moments(struct maker *m, const struct hb_op *op, uint32_t 
                               uint32_t count);
 struct hb_factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op);
 /* Returns what the op of the program reads besides. */
-struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uint32_t i,
-                                      uint32_t *io_count);
+struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uint32_t i);
 
 /* --- trees --- */
 
-enum { HB_TREE_TABLE, HB_TREE_NORM, HB_TREE_LAYERS, HB_TREE_HEAD = 99 };
+enum { HB_TREE_TABLE, HB_TREE_NORM };
 
-/* Where a weight stands in a tree by its name, up to HB_TREE_HEAD. */
+/* Where a weight stands in a tree by its name; what has none there comes last. */
 int hb_tree_rank(const char *name);
-/* By buffer: weights, then their first states, second ones, each a tree. XLA:GPU's as they stand.
- */
+/* By buffer: states by their weights. XLA:GPU's as they stand. */
 uint32_t *hb_tree_find(struct maker *m);
 void hb_tree_sort(const struct maker *m, uint32_t *roots, uint32_t count);
 

@@ -88,11 +88,6 @@ void hb_graph_order_async(struct hb_arena *scratch, const struct hb_graph *g, ui
     const struct hb_graph_comp *of = &g->comps[comp];
     struct hb_arena_mark mark = hb_arena_mark(scratch);
     struct mover m = {.g = g, .first = of->first_op};
-    bool any = false;
-    for (uint32_t op = of->first_op; op < of->first_op + of->op_count; op++)
-        any = any || g->ops[op].soon || g->ops[op].late;
-    if (!any)
-        return;
     uint32_t *early = hb_arena_raw(scratch, of->op_count, sizeof *early);
     m.placed = hb_arena_alloc(scratch, of->op_count, sizeof *m.placed);
     m.out = early;

@@ -87,8 +87,7 @@ static void open_op(struct walk *w, uint32_t op)
         for (uint32_t i = 0; i < hb_graph_ref_count(w->g, op, (enum hb_graph_ref)kind); i++)
             push(w, to[i]);
     }
-    if (w->depth - floor > 1)
-        qsort(w->stack + floor, w->depth - floor, sizeof *w->stack, compare_weights);
+    qsort(w->stack + floor, w->depth - floor, sizeof *w->stack, compare_weights);
 }
 
 static void walk_from(struct walk *w, uint32_t start)

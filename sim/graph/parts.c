@@ -13,40 +13,24 @@
  * final_norm, layers (ln1, ln2, wd, wg, wk, wo, wq, wr, wu, wv), unembed. */
 int hb_tree_rank(const char *name)
 {
-    static const char *const ends[] = {"embedding", "final norm"};
-    static const char *const parts[] = {"norm1",  "norm2", "w_down", "e_down", "w_gate",
-                                        "e_gate", "wk",    "wo",     "wq",     "router",
-                                        "w_up",   "e_up",  "wv"};
-    enum { ENDS = sizeof ends / sizeof *ends, PARTS = sizeof parts / sizeof *parts };
-    const char *dot = strchr(name, '.');
-    for (int i = 0; i < ENDS && !dot; i++)
-        if (strncmp(name, ends[i], strlen(ends[i])) == 0)
+    static const char *const parts[] = {
+        "embedding", "final norm", "norm1", "norm2",  "w_down", "e_down", "w_gate", "e_gate",
+        "wk",        "wo",         "wq",    "router", "w_up",   "e_up",   "wv",     "head"};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    const char *dot = strchr(name, '.'), *part = dot ? dot + 1 : name;
+    for (int i = 0; i < PARTS; i++)
+        if (strncmp(part, parts[i], strlen(parts[i])) == 0)
             return i;
-    if (!dot && strncmp(name, "head", strlen("head")) == 0)
-        return HB_TREE_HEAD;
-    for (int i = 0; i < PARTS && dot; i++)
-        if (dot[1] == parts[i][0] && strncmp(dot + 1, parts[i], strlen(parts[i])) == 0)
-            return HB_TREE_LAYERS + i;
-    return HB_TREE_LAYERS + PARTS;
-}
-
-/* What is no weight's comes first. */
-static bool is_weight(const struct hb_buf *b)
-{
-    return b->category == HB_CAT_PARAMS || b->category == HB_CAT_OPTIMIZER ||
-           b->category == HB_CAT_GRADIENTS;
+    return PARTS;
 }
 
 uint32_t *hb_tree_find(struct maker *m)
 {
-    enum { TREE = 100 };
     const struct hb_program *p = m->p;
     uint32_t *out = hb_arena_alloc(m->arena, p->buf_count, sizeof *out);
-    for (uint32_t b = 0, nth = 0; b < p->buf_count && p->compiler == HB_XLA_TPU; b++) {
-        nth = p->bufs[b].category == HB_CAT_OPTIMIZER ? nth + 1 : 0;
-        if (is_weight(&p->bufs[b]))
-            out[b] = 1 + nth * TREE + (uint32_t)hb_tree_rank(p->bufs[b].name);
-    }
+    for (uint32_t b = 0; b < p->buf_count && p->compiler == HB_XLA_TPU; b++)
+        if (p->bufs[b].category == HB_CAT_OPTIMIZER || p->bufs[b].category == HB_CAT_PARAMS)
+            out[b] = 1 + (uint32_t)hb_tree_rank(p->bufs[b].name);
     return out;
 }
 
@@ -62,14 +46,6 @@ void hb_tree_sort(const struct maker *m, uint32_t *roots, uint32_t count)
 
 /* --- ops --- */
 
-bool hb_parts_is_alone(const struct maker *m)
-{
-    for (uint32_t i = 0; i < m->p->op_count; i++)
-        if (m->p->ops[i].group > 1)
-            return false;
-    return true;
-}
-
 /* An op that adds up to two others' results; HB_NONE: none. */
 uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two)
 {
@@ -81,23 +57,17 @@ uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two)
     return at;
 }
 
-/* Each tensor's own number. XLA:TPU has them in the order of the parameters, whose last the program
- * reads first; one collective adds up all of them over the devices, on one device each is added to
- * those before (what its heap simulator prints, heap_simulator=3). Returns the op that has all. */
+/* Each tensor's own number, and one op that has all. XLA:TPU has them in the order of the
+ * parameters, whose last the program reads first. */
 uint32_t hb_parts_of_sum(struct maker *m, uint32_t count)
 {
-    bool turned = m->p->compiler == HB_XLA_TPU, chain = turned && hb_parts_is_alone(m);
-    uint32_t *parts = hb_arena_raw(m->arena, count, sizeof *parts), sum = HB_NONE;
+    bool turned = m->p->compiler == HB_XLA_TPU;
+    uint32_t *parts = hb_arena_raw(m->arena, count, sizeof *parts);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t root = m->roots[turned ? count - 1 - i : i];
         parts[i] = hb_maker_add_op(m, HB_NONE);
-        hb_maker_add_operands(m, parts[i], &root, 1);
-        if (chain)
-            sum = sum == HB_NONE ? parts[i] : hb_parts_add_reader(m, sum, parts[i]);
+        hb_maker_add_operands(m, parts[i], &m->roots[turned ? count - 1 - i : i], 1);
     }
-    if (chain)
-        return sum;
-    sum = hb_maker_add_op(m, HB_NONE);
+    uint32_t sum = hb_maker_add_op(m, HB_NONE);
     for (uint32_t i = 0; i < count; i++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
     if (m->joined != HB_NONE)
@@ -146,18 +116,18 @@ static struct hb_parts add_softmax(struct maker *m, const struct hb_op *op)
     if (m->p->compiler == HB_XLA_GPU) {
         uint32_t sum = hb_parts_read(m, logits, most), label = read_with(m, logits, sum, most);
         m->labels = label;
-        return (struct hb_parts){{label, most}, 2, false};
+        return (struct hb_parts){{label, most}, 2};
     }
     m->holder[logits] = hb_parts_read(m, logits, HB_NONE);
     uint32_t finite = hb_parts_add_reader(m, most, HB_NONE), sum = hb_parts_read(m, logits, finite);
     uint32_t label = hb_parts_read(m, logits, most);
     uint32_t loss = hb_parts_add_reader(m, label, sum);
     if (!is_in_place(m, op))
-        return (struct hb_parts){{loss, finite}, 2, false};
+        return (struct hb_parts){{loss, finite}, 2};
     bool one = is_of_one(m, logits);
     m->labels = one ? loss : m->labels;
     m->read_again = (struct hb_read_again){.root = logits, .ops = {one ? sum : loss, finite}};
-    return (struct hb_parts){.inside = true};
+    return (struct hb_parts){.count = 0};
 }
 
 static struct hb_parts add_norm(struct maker *m, const struct hb_op *op)
@@ -170,13 +140,13 @@ static struct hb_parts add_norm(struct maker *m, const struct hb_op *op)
         m->scale = gpu ? hb_parts_add_reader(m, m->mean, HB_NONE) : m->mean;
     }
     if (!back)
-        return (struct hb_parts){{m->scale}, 1, false};
+        return (struct hb_parts){{m->scale}, 1};
     uint32_t sum = hb_parts_add_reader(m, m->holder[from], gpu ? m->holder[x] : m->mean);
     if (!gpu)
-        return (struct hb_parts){{m->mean, sum}, 2, false};
+        return (struct hb_parts){{m->mean, sum}, 2};
     uint32_t all = hb_parts_add_reader(m, m->scale, sum);
     hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->mean);
-    return (struct hb_parts){{all, m->scale}, 2, false};
+    return (struct hb_parts){{all, m->scale}, 2};
 }
 
 struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
@@ -187,8 +157,7 @@ struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
     if (op->kind == HB_OP_REDUCE && op->read_count > 1 && op->write_count > 0 &&
         m->value[m->root[first]] != HB_NONE)
         return add_softmax(m, op);
-    enum hb_category of = m->p->bufs[first].category;
-    if (op->kind == HB_OP_ELEMENTWISE && of != HB_CAT_LOGITS && of != HB_CAT_PARAMS)
+    if (op->kind == HB_OP_ELEMENTWISE && m->p->bufs[first].category != HB_CAT_PARAMS)
         return add_norm(m, op);
     return (struct hb_parts){.count = 0};
 }
@@ -208,9 +177,7 @@ void hb_parts_hand_out(struct maker *m, const struct hb_op *op, uint32_t at)
 void hb_parts_note_turned(struct maker *m, const struct hb_op *op)
 {
     const uint32_t *refs = hb_maker_refs(m, op);
-    if (m->p->compiler == HB_XLA_GPU && op->kind == HB_OP_COPY && op->loop == HB_NONE &&
-        op->read_count == 1 && op->write_count == 1 &&
-        m->p->bufs[refs[0]].category == HB_CAT_PARAMS &&
+    if (op->kind == HB_OP_COPY && op->loop == HB_NONE &&
         m->p->bufs[refs[0]].bytes == m->p->bufs[refs[1]].bytes)
         m->turned[m->root[refs[0]]] = true;
 }
@@ -218,8 +185,7 @@ void hb_parts_note_turned(struct maker *m, const struct hb_op *op)
 /* Of an update, the weight whose stack lies turned in the loops. */
 uint32_t hb_parts_turned_weight(const struct maker *m, const struct hb_op *op)
 {
-    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op) && op->phase == HB_PHASE_OPTIMIZER;
-         i++)
+    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++)
         if (m->turned[m->root[hb_maker_refs(m, op)[i]]])
             return m->root[hb_maker_refs(m, op)[i]];
     return HB_NONE;
@@ -231,28 +197,17 @@ uint32_t hb_parts_turned_weight(const struct maker *m, const struct hb_op *op)
 uint32_t hb_parts_add_moments(struct maker *m, const struct hb_op *op, uint32_t weight,
                               uint32_t count)
 {
-    uint32_t at = hb_maker_add_op(m, HB_NONE), kept = 0;
+    uint32_t at = hb_maker_add_op(m, HB_NONE);
     if (m->norm != HB_NONE)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
-    for (uint32_t i = 0; i < count; i++)
-        if (m->roots[i] != weight)
-            m->roots[kept++] = m->roots[i];
-    hb_maker_add_operands(m, at, m->roots, kept);
+    hb_maker_add_operands(m, at, m->roots, count);
     for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++)
         if (m->root[hb_maker_refs(m, op)[i]] != weight)
             hb_maker_make_value(m, m->root[hb_maker_refs(m, op)[i]], at);
     hb_parts_hand_out(m, op, at);
-    m->roots[0] = weight;
-    count = 1;
-    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++)
-        if (m->root[hb_maker_refs(m, op)[i]] != weight)
-            m->roots[count++] = m->root[hb_maker_refs(m, op)[i]];
-    return count;
-}
-
-static bool is_state(const struct maker *m, uint32_t root)
-{
-    return m->p->bufs[root].category == HB_CAT_OPTIMIZER;
+    for (uint32_t i = 0; i < op->write_count; i++)
+        m->roots[i] = m->root[hb_maker_refs(m, op)[op->read_count + i]];
+    return op->write_count;
 }
 
 struct hb_factored hb_parts_find_factored(const struct maker *m, const struct hb_op *op)
@@ -260,14 +215,13 @@ struct hb_factored hb_parts_find_factored(const struct maker *m, const struct hb
     enum { WRITES = 3 };
     struct hb_factored f = {HB_NONE, HB_NONE, HB_NONE, HB_NONE};
     const uint32_t *refs = hb_maker_refs(m, op), *made = refs + op->read_count;
-    bool gpu = m->p->compiler == HB_XLA_GPU;
-    if (!gpu || op->phase != HB_PHASE_OPTIMIZER || op->write_count != WRITES)
+    if (m->p->compiler != HB_XLA_GPU || op->write_count != WRITES)
         return f;
     for (uint32_t i = 0; i < op->read_count; i++)
         if (m->p->bufs[refs[i]].category == HB_CAT_GRADIENTS)
             f.grad = m->root[refs[i]];
     f.rows = m->root[made[1]], f.columns = m->root[made[2]];
-    if (f.grad != HB_NONE && m->value[f.grad] != HB_NONE && is_state(m, f.columns) &&
+    if (f.grad != HB_NONE && m->value[f.grad] != HB_NONE &&
         m->p->bufs[f.rows].rank < m->p->bufs[made[0]].rank)
         f.weight = m->root[made[0]];
     return f;
@@ -303,10 +257,9 @@ static uint32_t add_mean(struct maker *m, uint32_t sum, uint32_t state)
 /* The gradient is read for either mean, for the size of the update that these make, and by the
  * update (8B on an H100, 8 layers, q, k, v, attn_out on the host: depth-first 28.30 GiB, by the
  * compiler's log 28.30; as one op 32.87). Returns what the op of the program reads besides. */
-struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uint32_t i,
-                                      uint32_t *io_count)
+struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uint32_t i)
 {
-    uint32_t sum = add_column_sums(m, i), kept = 0;
+    uint32_t sum = add_column_sums(m, i);
     add_mean(m, sum == HB_NONE ? hb_parts_read(m, f.grad, m->norm) : sum, f.columns);
     uint32_t columns = m->holder[f.columns] = hb_parts_read(m, f.columns, HB_NONE);
     uint32_t rows =
@@ -314,9 +267,5 @@ struct hb_parts hb_parts_add_factored(struct maker *m, struct hb_factored f, uin
     uint32_t size = read_with(m, f.grad, columns, rows);
     for (int k = 0; k < 3; k++) /* in two steps, and its root */
         size = hb_parts_add_reader(m, size, HB_NONE);
-    for (uint32_t k = 0; k < *io_count; k++)
-        if (!is_state(m, m->roots[k]))
-            m->roots[kept++] = m->roots[k];
-    *io_count = kept;
-    return (struct hb_parts){{size, columns, rows}, 3, false};
+    return (struct hb_parts){{size, columns, rows}, 3};
 }

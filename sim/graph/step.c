@@ -59,11 +59,8 @@ void hb_maker_make_value(struct maker *m, uint32_t root, uint32_t op)
     const struct hb_buf *b = &m->p->bufs[root];
     bool all = m->p->compiler == HB_XLA_TPU;
     int64_t bytes = b->space == HB_SPACE_HBM || all ? b->bytes : 0;
-    /* What goes there is a value of its own, which the step's caller finds in the old one's place.
-     */
-    bool apart = all && b->space != HB_SPACE_HBM && m->value[root] != HB_NONE;
     m->value[root] = hb_graph_add_value(m->g, bytes);
-    m->g->values[m->value[root]].place = apart ? m->p->buf_count + m->value[root] : root;
+    m->g->values[m->value[root]].place = root;
     m->holder[root] = op;
 }
 
@@ -107,9 +104,7 @@ static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *ou
 /* A pass over a tensor in its place, which XLA has inside of who reads it: no value of its own. */
 static bool is_pass(const struct maker *m, const struct hb_op *op, uint32_t root)
 {
-    bool pass = op->kind == HB_OP_ELEMENTWISE || op->kind == HB_OP_REDUCE;
-    return pass && m->value[root] != HB_NONE && !m->p->bufs[root].argument &&
-           op->phase == HB_PHASE_LOSS;
+    return op->kind == HB_OP_REDUCE && m->value[root] != HB_NONE && op->phase == HB_PHASE_LOSS;
 }
 
 static void make_written(struct maker *m, const struct hb_op *op, uint32_t at, uint32_t only)
@@ -189,13 +184,13 @@ static bool is_made_already(struct maker *m, uint32_t i)
 /* A number out of many tensors is made of one of each, where that is made. */
 static bool is_sum_of_many(const struct maker *m, const struct hb_op *op)
 {
-    return op->kind == HB_OP_REDUCE && op->read_count > 1 && hb_maker_is_scalar(m, op);
+    return op->kind == HB_OP_REDUCE && hb_maker_is_scalar(m, op);
 }
 
 /* The norm of all gradients, a number that the program does not name: updates wait for it. */
 static bool is_norm(const struct hb_op *op)
 {
-    return op->phase == HB_PHASE_OPTIMIZER && op->kind == HB_OP_REDUCE && op->write_count == 0;
+    return op->kind == HB_OP_REDUCE && op->write_count == 0;
 }
 
 /* A pass over a tensor may write its result over what it read, where that is over. */
@@ -207,7 +202,7 @@ static void add_heirs(struct maker *m, const struct hb_op *op, uint32_t at)
     for (uint32_t w = op->read_count; w < hb_maker_ref_count(op); w++)
         for (uint32_t r = 0; r < op->read_count; r++) {
             uint32_t to = m->value[m->root[refs[w]]], from = m->value[m->root[refs[r]]];
-            if (from != HB_NONE && from < to && m->g->values[to].op == at &&
+            if (from < to && m->g->values[to].op == at &&
                 m->g->values[from].bytes == m->g->values[to].bytes)
                 hb_graph_add_heir(m->g, to, from);
         }
@@ -238,14 +233,13 @@ static void note_copy(struct maker *m, const struct hb_op *op)
 static bool is_norm_back(const struct maker *m, const struct hb_op *op)
 {
     return m->p->compiler == HB_XLA_TPU && op->loop == HB_NONE && m->labels != HB_NONE &&
-           m->joined == HB_NONE && op->phase == HB_PHASE_LOSS && op->kind == HB_OP_ELEMENTWISE &&
-           op->read_count > 1 && m->p->bufs[hb_maker_refs(m, op)[0]].category != HB_CAT_LOGITS &&
-           !hb_parts_is_alone(m);
+           m->joined == HB_NONE && op->read_count > 1 &&
+           m->p->bufs[hb_maker_refs(m, op)[0]].category != HB_CAT_LOGITS;
 }
 
 static bool is_norm_update(const struct maker *m, const struct hb_op *op)
 {
-    return op->phase == HB_PHASE_OPTIMIZER && op->kind != HB_OP_HOST_COPY && op->write_count > 0 &&
+    return op->write_count > 0 &&
            hb_tree_rank(m->p->bufs[hb_maker_refs(m, op)[op->read_count]].name) == HB_TREE_NORM;
 }
 
@@ -283,8 +277,7 @@ static void add_waits(struct maker *m, const struct hb_op *op)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->layers);
     if (op->kind == HB_OP_DONE)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->op_of[op->start]);
-    if (m->norm != HB_NONE && op->phase == HB_PHASE_OPTIMIZER && op->loop == HB_NONE &&
-        op->kind != HB_OP_HOST_COPY)
+    if (m->norm != HB_NONE && op->loop == HB_NONE)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->norm);
     if (m->product != HB_NONE)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->product);
@@ -299,10 +292,7 @@ static void add_program_op(struct maker *m, uint32_t i)
     uint32_t sum = is_sum_of_many(m, op) ? hb_parts_of_sum(m, count) : HB_NONE;
     struct hb_factored factored = hb_parts_find_factored(m, op);
     bool apart = factored.weight != HB_NONE;
-    struct hb_parts parts =
-        apart ? hb_parts_add_factored(m, factored, i, &count) : hb_parts_of_loss(m, op);
-    if (parts.inside)
-        return;
+    struct hb_parts parts = apart ? hb_parts_add_factored(m, factored, i) : hb_parts_of_loss(m, op);
     uint32_t weight = apart                 ? factored.weight
                       : op->write_count > 1 ? hb_parts_turned_weight(m, op)
                                             : HB_NONE;
@@ -321,8 +311,6 @@ static void add_program_op(struct maker *m, uint32_t i)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, sum);
     else
         hb_maker_add_operands(m, at, m->roots, count);
-    if (op->kind == HB_OP_DONE)
-        wait_for(m, &m->p->ops[op->start], at);
     make_written(m, op, at, weight);
     if (m->p->compiler == HB_XLA_TPU && op->kind == HB_OP_HOST_COPY)
         note_copy(m, op);
@@ -349,14 +337,9 @@ static void sort_shared(struct maker *m, struct frame *f)
     struct shared *sorted = hb_arena_raw(m->arena, f->shared_count + 1, sizeof *sorted);
     uint32_t count = 0;
     for (int turn = 0; turn < 2; turn++)
-        for (uint32_t i = 0, from = count; i < f->shared_count; i++) {
-            if (f->shared[i].carried != !turn)
-                continue;
-            uint32_t at = count++;
-            for (; at > from && m->tree[sorted[at - 1].root] > m->tree[f->shared[i].root]; at--)
-                sorted[at] = sorted[at - 1];
-            sorted[at] = f->shared[i];
-        }
+        for (uint32_t i = 0; i < f->shared_count; i++)
+            if (f->shared[i].carried == !turn)
+                sorted[count++] = f->shared[i];
     f->shared = sorted;
 }
 
@@ -517,17 +500,17 @@ static void add_root(struct maker *m, uint32_t comp, uint32_t count)
  * the weights; and the rest. */
 static uint32_t list_outputs(struct maker *m)
 {
-    enum { STATES = 4 };
+    enum { TURNS = 4 };
     const struct hb_program *p = m->p;
     uint32_t count = 0;
-    for (uint32_t turn = 1; turn <= STATES; turn++) {
+    for (uint32_t turn = 1; turn <= TURNS; turn++) {
         uint32_t from = count;
         for (uint32_t b = 0, nth = 0; b < p->buf_count; b++) {
             if (m->root[b] != b || m->last[b] != HB_NONE)
                 continue;
             bool state = p->bufs[b].category == HB_CAT_OPTIMIZER;
             nth = state ? nth + 1 : 0;
-            if (turn < STATES ? nth == turn : nth == 0 || nth >= STATES)
+            if (nth % TURNS == turn % TURNS)
                 m->roots[count++] = b;
         }
         hb_tree_sort(m, m->roots + from, count - from);
