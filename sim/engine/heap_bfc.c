@@ -103,11 +103,12 @@ static void take_from_bin(struct hb_bfc *bfc, uint32_t c)
         bfc->chunks[chunk->next].previous = chunk->previous;
 }
 
-static bool add_region(struct hb_bfc *bfc, int64_t bytes)
+/* Where the limit leaves room for one. */
+static void add_region(struct hb_bfc *bfc, int64_t bytes)
 {
     int64_t rest = bfc->limits.limit_bytes - bfc->stats.reserved_bytes;
     if (bytes > rest)
-        return false;
+        return;
     bool grown = false;
     for (; bfc->region_bytes < bytes; grown = true)
         bfc->region_bytes = hb_mul_sat(bfc->region_bytes, 2);
@@ -120,7 +121,6 @@ static bool add_region(struct hb_bfc *bfc, int64_t bytes)
                                                 .above = HB_NONE});
     bfc->stats.reserved_bytes += region;
     put_in_bin(bfc, c);
-    return true;
 }
 
 static uint32_t find_chunk(const struct hb_bfc *bfc, int64_t bytes)
@@ -151,8 +151,10 @@ bool hb_bfc_take(struct hb_bfc *bfc, int64_t bytes, uint32_t *out_chunk, int64_t
 {
     int64_t rounded = hb_round_up(bytes, MIN_CHUNK_BYTES);
     uint32_t c = find_chunk(bfc, rounded);
-    if (c == HB_NONE && add_region(bfc, rounded))
+    if (c == HB_NONE) {
+        add_region(bfc, rounded);
         c = find_chunk(bfc, rounded);
+    }
     if (c == HB_NONE)
         return false;
     take_from_bin(bfc, c);

@@ -124,13 +124,10 @@ static double fastest_rate(const struct hb_result *r)
     return peak * best_part(&dev->sdpa_backward_curve, best_part(&dev->grouped_curve, part));
 }
 
-/* An op whose time was cut off has a step of at least as much. */
 static bool has_endless_op(const struct hb_result *r)
 {
     struct hb_cost cost;
     hb_cost_init(&cost, &r->program, r->device);
-    if (r->timing.step_ns < HB_COST_MAX_NS)
-        return false;
     for (uint32_t i = 0; i < r->program.op_count; i++)
         if (hb_cost_op_ns(&cost, i) == HB_COST_MAX_NS)
             return true;
@@ -172,7 +169,7 @@ static bool run_load(struct hb_arena *arena, struct hb_diag *diag, const struct 
     return true;
 }
 
-enum { MOST_LOAD_ROWS = 66, MOST_DOUBLED = 1 << 20 };
+enum { MOST_LOAD_ROWS = 66 };
 
 static bool run_loads(struct hb_arena *arena, struct hb_diag *diag, struct hb_result *r)
 {
@@ -186,8 +183,7 @@ static bool run_loads(struct hb_arena *arena, struct hb_diag *diag, struct hb_re
             return false;
     }
     r->load = r->load_rows[r->load_row_count - 1];
-    return asked > MOST_DOUBLED ||
-           run_load(arena, diag, r, 2 * asked, &r->load_rows[r->load_row_count++]);
+    return run_load(arena, diag, r, 2 * asked, &r->load_rows[r->load_row_count++]);
 }
 
 /* The program and its memory. */
