@@ -46,7 +46,7 @@ SWAPS = [
 SAME = (r"(?P<a>[\w.>\[\]-]+) [<>]=? (?P<b>[\w.>\[\]-]+)\s+\?\s+(?:(?P=a) : (?P=b)|(?P=b) : (?P=a))(?![\w.>\[(-])|"
         r"if \((?P<c>[\w.>\[\]-]+) != (?P<d>[\w.>\[\]-]+)\)\s+return (?P=c) [<>] (?P=d)")
 # Beside all unit tests; what a script or a property costs is measured.
-TESTS = ["golden_" + t for t in "advise events heap plan searches simulate steps sweep".split()]
+TESTS = ["golden_" + t for t in "advise events heap orders plan searches simulate steps sweep".split()]
 TESTS += ["cli/" + t for t in """accuracy advise bad calibration certificate compare
     dispatch hlo json orders outputs plan simulate sweep terminal torch verdicts""".split()]
 # Of what a property test draws, a part as a test of its own: quick enough for most mutants.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the program says, line by line, against what it said when someone last looked: each line of
 # tests/golden/commands is a name and a command line of hbmsim; tests/golden/NAME.out has its
-# standard output, of plans (plan-*) their certificate's figures, of steps and searches what their
+# standard output, of plans (plan-*) their certificate's figures, of steps, searches and orders what their
 # script makes of their list. `golden.sh update` writes the files anew; the diff is then read in review, for it is
 # the history of what hbmsim believes. `golden.sh check START`: only names that begin so. TAP.
 set -euf
@@ -35,7 +35,7 @@ check() {
     esac
     # shellcheck disable=SC2086
     case $name in
-    steps | searches) sh "tests/golden/$name.sh" >"$work/raw" 2>"$work/err" </dev/null || status=$? ;;
+    steps | searches | orders) sh "tests/golden/$name.sh" >"$work/raw" 2>"$work/err" </dev/null || status=$? ;;
     *) "$HBMSIM" $command >"$work/raw" 2>"$work/err" </dev/null || status=$? ;;
     esac
     $filter <"$work/raw" >"$work/out"
