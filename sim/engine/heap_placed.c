@@ -388,7 +388,7 @@ static void make_levels(struct hb_placed *placed, const struct hb_heap_item *ite
         life.end = items[i].end > life.end ? items[i].end : life.end;
     }
     placed->first = life.start;
-    int64_t events = (int64_t)life.end - life.start + 1, windows = count / ITEMS_A_WINDOW + 64;
+    int64_t events = (int64_t)life.end - life.start, windows = count / ITEMS_A_WINDOW + 64;
     struct level *level = placed->levels;
     while (windows > 1 && level < placed->levels + LEVELS) {
         level->step = events / windows + 1;

@@ -61,7 +61,7 @@ void hb_streams_run(struct hb_streams *s, uint32_t index)
     uint32_t latest = find_latest(s, index);
     int64_t ready = latest == HB_NONE ? 0 : s->end_ns[latest];
     int64_t begin = mark ? 0 : hb_streams_free_ns(s, op->stream);
-    if (!mark && !compute)
+    if (!compute)
         begin = max_ns(begin,
                        s->scheduled[index] ? hb_streams_free_ns(s, HB_STREAM_COMPUTE) : s->edge_ns);
     if (!mark && compute && ready > begin)
