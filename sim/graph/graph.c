@@ -115,20 +115,6 @@ static void sort_touches(struct hb_graph *g)
     g->first_touch = first;
 }
 
-static void list_ends(struct hb_graph *g)
-{
-    g->first_end = hb_arena_alloc(g->arena, (size_t)g->comp_count + 2, sizeof *g->first_end);
-    g->ends = hb_arena_alloc(g->arena, (size_t)g->touch_count + 1, sizeof *g->ends);
-    for (uint32_t t = 0; t < g->touch_count; t++)
-        if (g->touches[t].until == HB_GRAPH_END)
-            g->first_end[g->touches[t].at + 2]++;
-    for (uint32_t c = 1; c <= g->comp_count; c++)
-        g->first_end[c + 1] += g->first_end[c];
-    for (uint32_t t = 0; t < g->touch_count; t++)
-        if (g->touches[t].until == HB_GRAPH_END)
-            g->ends[g->first_end[g->touches[t].at + 1]++] = g->touches[t].value;
-}
-
 static void find_callers(struct hb_graph *g)
 {
     for (uint32_t op = 0; op < g->op_count; op++)
@@ -143,7 +129,6 @@ static void find_callers(struct hb_graph *g)
 void hb_graph_close(struct hb_graph *g)
 {
     sort_touches(g);
-    list_ends(g);
     find_callers(g);
     find_users(g, HB_GRAPH_OPERAND, &g->first_user, &g->users);
     find_users(g, HB_GRAPH_AFTER, &g->first_after, &g->after);

@@ -85,8 +85,6 @@ struct hb_graph {
     uint32_t *first_after; /* the same of those that only run after it */
     uint32_t *after;
     uint32_t *first_touch; /* by value, one more at the end: into touches, which are sorted */
-    uint32_t *first_end;   /* by computation, one more at the end */
-    uint32_t *ends;        /* values that live to its end */
 };
 
 void hb_graph_init(struct hb_graph *g, struct hb_arena *arena);

@@ -75,8 +75,7 @@ static int compare_weights(const void *a, const void *b)
 
 static void push(struct walk *w, uint32_t op)
 {
-    if (w->state[op - w->first] != DONE)
-        w->stack[w->depth++] = w->weights[op - w->first];
+    w->stack[w->depth++] = w->weights[op - w->first];
 }
 
 static void open_op(struct walk *w, uint32_t op)

@@ -56,8 +56,10 @@ static int64_t freed_bytes(const struct lister *l, uint32_t op)
 static void push(struct lister *l, uint32_t op, int64_t freed)
 {
     const struct hb_graph *g = l->g;
-    struct ready entry = {.freed_bytes = freed, .stamp = ++l->stamp, .op = op};
-    entry.user_count = g->ops[op].scalar ? UINT32_MAX : hb_graph_user_count(g, op);
+    struct ready entry = {.freed_bytes = freed,
+                          .user_count = hb_graph_user_count(g, op),
+                          .stamp = ++l->stamp,
+                          .op = op};
     l->stamps[op - l->first] = entry.stamp;
     l->freed[op - l->first] = freed;
     l->queue = hb_grow(l->arena, l->queue, l->queue_count, &l->queue_cap, sizeof *l->queue);
@@ -137,14 +139,11 @@ static int64_t made_bytes(const struct lister *l, uint32_t op)
 static void count_uses(struct lister *l, const struct hb_graph_comp *of, uint32_t by)
 {
     const struct hb_graph *g = l->g;
-    uint32_t comp = (uint32_t)(of - g->comps);
     for (uint32_t op = of->first_op; op < of->first_op + of->op_count; op++)
         for (uint32_t i = 0; i < hb_graph_ref_count(g, op, HB_GRAPH_USES); i++) {
             uint32_t *uses = &l->uses[hb_graph_refs(g, op, HB_GRAPH_USES)[i]];
             *uses = by ? *uses + by : 0;
         }
-    for (uint32_t e = g->first_end[comp]; e < g->first_end[comp + 1]; e++)
-        l->uses[g->ends[e]] = by ? l->uses[g->ends[e]] + by : 0;
 }
 
 static void open_lister(struct lister *l, const struct hb_graph_comp *of)

@@ -19,8 +19,7 @@ struct walk {
 
 static void push(struct walk *w, uint32_t op)
 {
-    if (w->state[op - w->first] != DONE)
-        w->stack[w->depth++] = op;
+    w->stack[w->depth++] = op;
 }
 
 static void walk_from(struct walk *w, uint32_t start)

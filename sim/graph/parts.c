@@ -29,8 +29,7 @@ uint32_t *hb_tree_find(struct maker *m)
     const struct hb_program *p = m->p;
     uint32_t *out = hb_arena_alloc(m->arena, p->buf_count, sizeof *out);
     for (uint32_t b = 0; b < p->buf_count && p->compiler == HB_XLA_TPU; b++)
-        if (p->bufs[b].category == HB_CAT_OPTIMIZER || p->bufs[b].category == HB_CAT_PARAMS)
-            out[b] = 1 + (uint32_t)hb_tree_rank(p->bufs[b].name);
+        out[b] = (uint32_t)hb_tree_rank(p->bufs[b].name);
     return out;
 }
 

@@ -104,7 +104,7 @@ static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *ou
 /* A pass over a tensor in its place, which XLA has inside of who reads it: no value of its own. */
 static bool is_pass(const struct maker *m, const struct hb_op *op, uint32_t root)
 {
-    return op->kind == HB_OP_REDUCE && m->value[root] != HB_NONE && op->phase == HB_PHASE_LOSS;
+    return op->kind == HB_OP_REDUCE && m->value[root] != HB_NONE;
 }
 
 static void make_written(struct maker *m, const struct hb_op *op, uint32_t at, uint32_t only)
@@ -405,8 +405,6 @@ static void add_loop(struct maker *m, uint32_t loop)
         if (f.shared[i].value != HB_NONE) {
             hb_graph_add_ref(m->g, HB_GRAPH_USES, f.shared[i].value);
             hb_graph_touch(m->g, f.shared[i].value, HB_GRAPH_START, body);
-            if (!f.shared[i].carried)
-                hb_graph_touch(m->g, f.shared[i].value, HB_GRAPH_OP, at);
         }
     hb_graph_add_ref(m->g, HB_GRAPH_RUNS, body);
     m->layers = m->p->loops[loop].parent == HB_NONE ? at : m->layers;
