@@ -20,6 +20,11 @@ static bool is_gpu(const struct hb_lower *lo)
     return lo->habits->logits_copies == 2;
 }
 
+static bool is_split(const struct hb_lower *lo)
+{
+    return hb_ways(lo, HB_AX_TENSOR) > 1;
+}
+
 static bool takes_own_head(const struct hb_lower *lo)
 {
     return lo->spec->loss.chunks > 1 && is_gpu(lo);
@@ -117,9 +122,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     }
     /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
-    bool split = hb_ways(lo, HB_AX_TENSOR) > 1;
     bool scattered =
-        is_gpu(lo) || split || hb_head_ring(lo) || hb_weight_sums_own(lo, lo->local.vocab);
+        is_gpu(lo) || is_split(lo) || hb_head_ring(lo) || hb_weight_sums_own(lo, lo->local.vocab);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, dtype, true));
@@ -134,15 +138,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     hb_emit_grad_sum(lo, "sum gradient of the head", full, part);
-    /* v5e sums it beside the other product, which reads the logits' gradient and the head (3B and
-     * 8B,v5e,f64,chunk4, 3B over 128, tied or not: f32[4096,128256] and bf16 of it, both others).
-     */
-    bool beside = lo->chip->chunk_grad_by_head && !split;
     struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
     hb_emit_read(&add, part);
-    hb_emit_read(&add, beside ? c->w : HB_NONE);
-    hb_emit_read(&add, beside ? c->dlogits : HB_NONE);
-    hb_emit_read(&add, beside ? full : HB_NONE);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
 }
@@ -151,11 +148,14 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
  * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100:
  * bf16[5120,151936] from 2 to 24 of 31, beside logits of bf16 and f32; llama3-8b with four stages,
- * fsdp 8: bf16[4096,128256] alike; with words that are split twice or once). */
+ * fsdp 8: bf16[4096,128256] alike; with words that are split twice or once). On v5e the head's own
+ * comes first as well (3B and 8B over 64, 4 chunks, 3B over 128, tied or not: f32[4096,128256] and
+ * bf16 of it beside the head and the logits' gradient). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
-    bool first = inside && is_gpu(lo);
+    bool own_first = lo->chip->chunk_grad_by_head && !is_split(lo);
+    bool first = inside && (is_gpu(lo) || own_first);
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && lo->chip->ring_room_early)
         room = make_room(lo);
@@ -166,7 +166,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
     bool once = hb_order_dot_narrow(lo) && lo->local.vocab == lo->spec->model.vocab;
-    if (first && !once)
+    if (inside && is_gpu(lo) && !once)
         c->w = hb_loss_use_head(lo, true);
     if (first)
         chunk_head_grad(lo, c, room, sum);

@@ -335,6 +335,38 @@ static void tpus_have_a_limit_of_their_own(void **state)
     assert_int_equal(prog.op_count, 6);
 }
 
+/* XLA:TPU's are no starts yet when it looks. */
+static void a_gathered_weight_is_made_again_on_tpu(void **state)
+{
+    (void)state;
+    static const enum hb_compiler compilers[] = {HB_XLA_TPU, HB_XLA_GPU};
+    enum { TIMES = 11 << 10 };
+    for (uint32_t i = 0; i < 2; i++) {
+        open_prog();
+        prog.compiler = compilers[i];
+        waiting(HB_OP_ALL_GATHER, HB_NONE, buf("r", SMALL));
+        prog.ops[0].stream = HB_STREAM_COLLECTIVE;
+        for (uint32_t b = 1; b < prog.buf_count; b++)
+            prog.bufs[b].bytes *= TIMES;
+        hb_again_run(&prog, 2 * (int64_t)BIG * TIMES - 1);
+        assert_int_equal(prog.op_count, 6 - i);
+    }
+}
+
+static void what_comes_behind_the_pass_does_not_count(void **state)
+{
+    (void)state;
+    enum { TIMES = 11 << 10 };
+    open_prog();
+    prog.compiler = HB_XLA_TPU;
+    uint32_t a = waiting(HB_OP_MATMUL, HB_NONE, buf("r", SMALL));
+    for (uint32_t b = a; b < prog.buf_count; b++)
+        prog.bufs[b].bytes *= TIMES;
+    prog.bufs[a + 1].unseen = true;
+    hb_again_run(&prog, 2 * (int64_t)BIG * TIMES - 1);
+    assert_int_equal(prog.op_count, 5);
+}
+
 /* A copy of a stack that a loop wrote: behind the next loop, where it is read, when there is no
  * room for it beside that loop's body, or none behind it. */
 static void copies_of_what_loops_wrote_move(void **state)
@@ -413,6 +445,8 @@ int main(void)
         TEST(scores_are_made_again),
         TEST(spread_operands_wait_for_all_layers),
         TEST(tpus_have_a_limit_of_their_own),
+        TEST(a_gathered_weight_is_made_again_on_tpu),
+        TEST(what_comes_behind_the_pass_does_not_count),
         TEST(copies_of_what_loops_wrote_move),
         TEST(turned_stacks_lie_where_there_is_room),
     };

@@ -572,17 +572,18 @@ static void ragged_outputs_are_made_again_late(void **state)
     assert_true(router < find_op(&l, "gradient through block.e_up"));
 }
 
-/* head/3B,v5e,f64,chunk4,tied: a chunk's sum goes beside the other product;
- * head/8B,v5e,f8t2,words_whole: words that tensor parallelism leaves whole have no ring. */
+/* head/3B,v5e,f64,chunk4,tied: a chunk's gradient of the head comes before the other product,
+ * beside the head; head/8B,v5e,f8t2,words_whole: words that tensor parallelism leaves whole have no
+ * ring. */
 static void whole_heads_are_summed(void **state)
 {
     (void)state;
-    const char *add = "add gradient of the chunk", *whole = "head, gradient before its sum";
+    const char *sum = "sum gradient of the head", *whole = "head, gradient before its sum";
     const char *v5e = "hardware.device=tpu-v5e", *chunks = "loss.chunks=4";
     struct low e = DENSE("mesh.fsdp=64", "batch.global=128", v5e, chunks);
     struct low p = DENSE("mesh.fsdp=64", "batch.global=128", chunks);
-    assert_true(lives_at(&e, "head, gradient of a chunk", add));
-    assert_false(lives_at(&p, "head, gradient of a chunk", add));
+    assert_true(lives_at(&e, "head, gathered", sum));
+    assert_false(lives_at(&p, "head, gathered", sum));
     const char *f = "mesh.fsdp=8", *t = "mesh.tensor=2", *b = "batch.global=64";
     struct low split = DENSE(f, t, b), words = DENSE(f, t, b, "sharding.vocab_over_tensor=false");
     assert_int_equal(find(&split, whole), HB_NONE);
