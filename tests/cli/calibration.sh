@@ -39,7 +39,7 @@ while read -r compiler most; do
     ok "$compiler: 95 % within ($(summary coverage) of $(summary n))" covers 0.95 0.02
     ok "$compiler: half are at most $most % wide ($(summary median_width_pct))" is_narrow "$most"
 done <<END
-tpu 20
+tpu 21.5
 cuda 12.5
 rocm 10.5
 END
