@@ -142,10 +142,12 @@ static bool sums_late(const struct row *r)
 }
 
 /* A list has small weights first. Depth-first those with most bytes come first; where all wait for
- * the norm they are alike above, and come as their names do, the last first: behind a loop over
- * microbatches those that are there as one update of two first. */
+ * the norm they are alike above, and come as their names do, the last first. One update of two is
+ * read by more, and comes before all others. */
 static bool is_updated_before(const struct row *r, const struct weight *a, const struct weight *b)
 {
+    if (!r->list && (a->mate == HB_NONE) != (b->mate == HB_NONE))
+        return a->mate != HB_NONE;
     const struct hb_leaf *x = &r->lo->leaves[a->leaf], *y = &r->lo->leaves[b->leaf];
     enum rank m = a->rank, n = b->rank;
     if (r->list)
@@ -167,6 +169,56 @@ static uint32_t find_first(const struct row *r, uint32_t leaf)
     return leaf;
 }
 
+typedef bool before_fn(const struct row *r, const struct weight *a, const struct weight *b);
+
+static bool is_named_after(const struct row *r, const struct weight *a, const struct weight *b)
+{
+    (void)r;
+    return a->rank > b->rank;
+}
+
+static void sort_weights(struct row *r, before_fn *before)
+{
+    for (uint32_t i = 1; i < r->weight_count; i++) {
+        struct weight own = r->weights[i];
+        uint32_t at = i;
+        for (; at > 0 && before(r, &own, &r->weights[at - 1]); at--)
+            r->weights[at] = r->weights[at - 1];
+        r->weights[at] = own;
+    }
+}
+
+static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
+{
+    struct hb_lower *lo = r->lo;
+    const struct hb_leaf *x = &lo->leaves[a], *y = &lo->leaves[b];
+    struct hb_shape p = hb_leaf_shape(lo, x, HB_DT_F32), q = hb_leaf_shape(lo, y, HB_DT_F32);
+    bool same = x->stack[0] > 0 && y->stack[0] > 0 && p.rank == q.rank;
+    for (int i = 0; same && i < p.rank; i++)
+        same = p.dim[i] == q.dim[i];
+    return same;
+}
+
+/* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
+ * their names from the last on (six steps on it with accumulation, wu with wg, wv with wk, wq with
+ * wo where these are square, and with wv where all heads have keys, llama2-13b over 32: wk alone;
+ * and one over sequence 2; five on v5e and v5p: none; v6e over fsdp and tensor without
+ * accumulation: none). */
+static void join_mates(struct row *r)
+{
+    if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
+        return;
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        for (uint32_t k = i + 1; k < r->weight_count; k++) {
+            if (!is_mate(r, r->weights[i].leaf, r->weights[k].leaf))
+                continue;
+            r->weights[i].mate = r->weights[k].leaf;
+            r->weight_count--;
+            memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
+            break;
+        }
+}
+
 static void list_weights(struct row *r)
 {
     struct hb_lower *lo = r->lo;
@@ -179,35 +231,11 @@ static void list_weights(struct row *r)
         struct weight own = {.leaf = i, .mate = HB_NONE, .rank = rank_of(lo, i)};
         for (int k = 0; k < HB_LEAF_STATES; k++)
             own.fetched[0][k] = own.fetched[1][k] = HB_NONE;
-        uint32_t at = r->weight_count++;
-        for (; at > 0 && is_updated_before(r, &own, &r->weights[at - 1]); at--)
-            r->weights[at] = r->weights[at - 1];
-        r->weights[at] = own;
+        r->weights[r->weight_count++] = own;
     }
-}
-
-static bool is_mate(const struct hb_lower *lo, uint32_t a, uint32_t b)
-{
-    enum rank x = rank_of(lo, a), y = rank_of(lo, b);
-    return (x == GATE && y == UP) || (x == UP && y == GATE);
-}
-
-/* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once
- * (six steps on it with accumulation, each wg with wu, wv with wk, and one over sequence 2; five on
- * v5e and v5p: none; v6e over fsdp and tensor without accumulation: none). */
-static void join_mates(struct row *r)
-{
-    if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
-        return;
-    for (uint32_t i = 0; i < r->weight_count; i++)
-        for (uint32_t k = i + 1; k < r->weight_count; k++) {
-            if (!is_mate(r->lo, r->weights[i].leaf, r->weights[k].leaf))
-                continue;
-            r->weights[i].mate = r->weights[k].leaf;
-            r->weight_count--;
-            memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
-            break;
-        }
+    sort_weights(r, is_named_after);
+    join_mates(r);
+    sort_weights(r, is_updated_before);
 }
 
 static uint32_t add_place(struct row *r, enum node_kind kind, double cost)
@@ -505,7 +533,6 @@ void hb_copies_find(struct hb_lower *lo)
     list_weights(&r);
     size_t most = PLACES + (size_t)lo->leaf_count * (OF_STATE * HB_LEAF_STATES + OF_WEIGHT);
     r.nodes = hb_arena_raw(lo->arena, most, sizeof *r.nodes);
-    join_mates(&r);
     if (r.list)
         fetch_early(&r);
     add_gradients(&r);
