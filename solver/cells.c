@@ -47,21 +47,52 @@ static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const str
                                    .bytes_only = hb_search_by_memory(s)};
 }
 
-/* The cell's segment; null: it has none. A cell is opened and walked on in turns, mostly with no
- * other one between. */
-static const struct hb_last_segment *find_segment(struct hb_search *s, uint32_t cell)
+static bool is_of(const struct hb_kept_segment *k, const struct hb_search *s, uint32_t cell)
 {
-    struct hb_last_segment *l = &s->last;
-    const char *why;
-    if (l->menus != s->plan->searched || l->cell != cell) {
-        hb_arena_rewind(l->arena, l->start);
-        hb_search_cell_spec(s, cell, &l->spec);
-        struct hb_segment_ask ask = segment_ask_of(s, &l->spec);
-        l->built = hb_segment_build(l->arena, &ask, &l->segment, &why);
-        l->menus = s->plan->searched;
-        l->cell = cell;
+    return k->arena && k->menus == s->plan->searched && k->cell == cell;
+}
+
+/* The cell's, else that which was not asked for the longest. */
+static struct hb_kept_segment *find_kept(struct hb_search *s, uint32_t cell)
+{
+    struct hb_kept_segment *oldest = &s->kept[0];
+    for (int i = 0; i < HB_KEPT_SEGMENTS; i++) {
+        if (is_of(&s->kept[i], s, cell))
+            return &s->kept[i];
+        oldest = s->kept[i].turn < oldest->turn ? &s->kept[i] : oldest;
     }
-    return l->built ? l : NULL;
+    return oldest;
+}
+
+static void build_kept(struct hb_search *s, struct hb_kept_segment *k, uint32_t cell)
+{
+    const char *why;
+    if (!k->arena) {
+        k->arena = hb_arena_new();
+        k->start = hb_arena_mark(k->arena);
+    }
+    hb_arena_rewind(k->arena, k->start);
+    hb_search_cell_spec(s, cell, &k->spec);
+    struct hb_segment_ask ask = segment_ask_of(s, &k->spec);
+    k->built = hb_segment_build(k->arena, &ask, &k->segment, &why);
+    k->menus = s->plan->searched;
+    k->cell = cell;
+}
+
+/* The cell's segment; null: it has none. */
+static const struct hb_kept_segment *find_segment(struct hb_search *s, uint32_t cell)
+{
+    struct hb_kept_segment *k = find_kept(s, cell);
+    if (!is_of(k, s, cell))
+        build_kept(s, k, cell);
+    k->turn = ++s->turns;
+    return k->built ? k : NULL;
+}
+
+void hb_cells_forget(struct hb_search *s)
+{
+    for (int i = 0; i < HB_KEPT_SEGMENTS; i++)
+        hb_arena_free(s->kept[i].arena);
 }
 
 /* Its runs are copied. */
@@ -649,7 +680,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     if (is_too_much(s, 0, hb_brute_count(s->ask->spec, s->plan->searched, true)))
         return;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    const struct hb_last_segment *own = find_segment(s, o->cell);
+    const struct hb_kept_segment *own = find_segment(s, o->cell);
     if (own) {
         open_segment(s, index, &own->spec, &own->segment);
     } else {
@@ -662,7 +693,7 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
 void hb_cells_walk(struct hb_search *s, uint32_t index)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    const struct hb_last_segment *own = find_segment(s, s->open[index].cell);
+    const struct hb_kept_segment *own = find_segment(s, s->open[index].cell);
     if (!own)
         HB_BUG("a cell that had segments has none");
     s->plan->counts.segments++;

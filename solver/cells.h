@@ -19,5 +19,7 @@ bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out);
 void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c);
 /* Runs a choice, and puts it back if it fits. */
 void hb_cells_run(struct hb_search *s, uint32_t index);
+/* The segments that were kept are given back. */
+void hb_cells_forget(struct hb_search *s);
 
 #endif

@@ -719,13 +719,11 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                         ask->spec->plan.says ? ", and that --emit's program can say" : "");
     struct hb_search s = {.arena = arena,
                           .scratch = hb_arena_new(),
-                          .last = {.arena = hb_arena_new()},
                           .ask = ask,
                           .plan = out,
                           .incumbent = ask->beat > 0 ? ask->beat : INFINITY,
                           .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
-    s.last.start = hb_arena_mark(s.last.arena);
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->relax_ns = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->relax_ns);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
@@ -742,7 +740,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     out->nodes = s.nodes;
     search_all(&s);
     find_gap(&s);
-    hb_arena_free(s.last.arena);
+    hb_cells_forget(&s);
     hb_arena_free(s.scratch);
     out->seconds = (double)(ask->env->now_ns() - start_ns) * 1e-9;
     return true;

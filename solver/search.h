@@ -93,12 +93,14 @@ struct hb_cuts {
     int64_t least_bytes; /* the least live bytes of those */
 };
 
-/* The segment that was built last. */
-struct hb_last_segment {
-    struct hb_arena *arena; /* its own */
+/* Segments that were built last: a search comes back to cells, which are some at a time. */
+enum { HB_KEPT_SEGMENTS = 16 };
+struct hb_kept_segment {
+    struct hb_arena *arena; /* its own; null: nothing was kept here */
     struct hb_arena_mark start;
-    const struct hb_menu *menus; /* it was built with; null: there is none yet */
+    const struct hb_menu *menus; /* it was built with */
     uint32_t cell;
+    uint64_t turn;       /* when it was asked for */
     bool built;          /* else the cell has none */
     struct hb_spec spec; /* the cell's, which the segment points to */
     struct hb_segment segment;
@@ -107,7 +109,8 @@ struct hb_last_segment {
 struct hb_search {
     struct hb_arena *arena;
     struct hb_arena *scratch;
-    struct hb_last_segment last;
+    struct hb_kept_segment kept[HB_KEPT_SEGMENTS];
+    uint64_t turns;
     const struct hb_plan_ask *ask;
     struct hb_plan *plan;
     struct hb_queue queue;
