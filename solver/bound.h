@@ -59,6 +59,10 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
  * on the compute stream, replayed. */
 int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segment,
                        const struct hb_layers_ask *ask);
+/* Of one cell the layers' path alone (layers_ns, again_ns): no order of the step is below what it
+ * is as written. False: it has no segments. */
+bool hb_bound_path(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, struct hb_floor *out);
 /* For one cell; no less than its node's. Bytes up to known_bytes are not asked after closely. */
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, int64_t known_bytes, struct hb_floor *out);

@@ -221,18 +221,28 @@ static enum hb_form scan_form(const struct hb_cell *cell)
     return cell->form == HB_FORM_NESTED ? HB_FORM_SCAN : cell->form;
 }
 
+/* Of the floor of a cell's scan; null: it was not asked for. */
+static const struct hb_node_floor *known_floor(const struct hb_search_node *node,
+                                               const struct hb_cell *scan)
+{
+    for (uint32_t i = 0; i < node->floor_count; i++) {
+        const struct hb_node_floor *f = &node->floors[i];
+        if (f->loss_chunks == scan->loss_chunks && f->form == scan->form &&
+            f->place == scan->optimizer_offload)
+            return f;
+    }
+    return NULL;
+}
+
 const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_search_node *node,
                                                 const struct hb_cell *cell)
 {
     struct hb_cell scan = *cell;
     scan.form = scan_form(cell);
     scan.outer = 0;
-    for (uint32_t i = 0; i < node->floor_count; i++) {
-        const struct hb_node_floor *f = &node->floors[i];
-        if (f->loss_chunks == scan.loss_chunks && f->form == scan.form &&
-            f->place == scan.optimizer_offload)
-            return f;
-    }
+    const struct hb_node_floor *known = known_floor(node, &scan);
+    if (known)
+        return known;
     node->floors =
         hb_grow(s->arena, node->floors, node->floor_count, &node->floor_cap, sizeof *node->floors);
     struct hb_node_floor *f = &node->floors[node->floor_count++];
@@ -240,8 +250,8 @@ const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_s
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec;
     hb_space_cell_spec(s->plan->space.base, &scan, &spec);
-    int64_t known = hb_search_by_memory(s) ? 0 : hb_search_node_peak_bytes(s, node);
-    f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, known, &f->floor);
+    int64_t known_bytes = hb_search_by_memory(s) ? 0 : hb_search_node_peak_bytes(s, node);
+    f->refused = !hb_bound_cell(s->scratch, &spec, s->ask->device, known_bytes, &f->floor);
     f->floor.live_bytes = hb_larger(f->floor.live_bytes, node->floor.live_bytes);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.cell_floors++;
@@ -303,13 +313,25 @@ static void raise_node(struct hb_search *s, uint32_t index, enum hb_cell_fate fa
     hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
 }
 
+/* The layers' path in the plainest cell, without the rest of its floor unless that is known. */
 static void floor_node(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
-    const struct hb_node_floor *f = hb_nodes_find_floor(s, node, &cell);
-    node->floor_ns = f->refused ? node->floor_ns : f->floor.layers_ns;
-    node->floor.forward_ns = hb_larger(node->floor.forward_ns, f->floor.again_ns);
+    const struct hb_node_floor *known = known_floor(node, &cell);
+    struct hb_floor path = {0};
+    if (known) {
+        path = known->floor;
+    } else {
+        struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+        struct hb_spec spec;
+        hb_space_cell_spec(s->plan->space.base, &cell, &spec);
+        if (!hb_bound_path(s->scratch, &spec, s->ask->device, &path))
+            path = (struct hb_floor){0};
+        hb_arena_rewind(s->scratch, mark);
+    }
+    node->floor_ns = hb_larger(node->floor_ns, path.layers_ns);
+    node->floor.forward_ns = hb_larger(node->floor.forward_ns, path.again_ns);
     raise_node(s, index, HB_FATE_NODE_BOUND);
     node->floor_value = node->value;
 }

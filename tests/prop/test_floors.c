@@ -142,10 +142,11 @@ static uint32_t draw_runs(struct hb_rng *rng, const struct hb_spec *spec, uint32
     return count;
 }
 
-/* Of a node, of a cell, of a node before more is asked, and of a nested scan by the plain one. */
-enum { OF_NODE, OF_CELL, OF_BACKWARD, OF_NESTED, FLOORS };
+/* Of a node, of a cell, of a node before more is asked, of a nested scan by the plain one, and of
+ * the layers alone. */
+enum { OF_NODE, OF_CELL, OF_BACKWARD, OF_NESTED, OF_PATH, FLOORS };
 static const char *const floor_names[] = {"node", "cell", "backward pass of the node",
-                                          "plain scan and what is made again"};
+                                          "plain scan and what is made again", "layers' path"};
 struct floors {
     struct hb_floor at[FLOORS];
     const struct hb_device *device;
@@ -201,6 +202,21 @@ static struct hb_floor floor_of_nested(struct hb_arena *arena, const struct hb_s
     return none;
 }
 
+/* As a node's stage has it, of scans and of nested ones. */
+static struct hb_floor floor_of_path(struct hb_arena *arena, const struct hb_spec *spec,
+                                     const struct hb_device *dev)
+{
+    struct hb_spec scan = *spec;
+    struct hb_floor path, none = {0};
+    bool nested = spec->stack.form == HB_FORM_NESTED;
+    scan.stack.form = nested ? HB_FORM_SCAN : spec->stack.form;
+    scan.stack.outer = nested ? 0 : spec->stack.outer;
+    if (!hb_bound_path(arena, &scan, dev, &path))
+        return none;
+    none.bound_ns = path.layers_ns + (nested && spec->remat.outer ? path.again_ns : 0);
+    return none;
+}
+
 static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const struct hb_spec *spec,
                            struct tally *tally)
 {
@@ -216,6 +232,7 @@ static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const str
     assert_true(hb_bound_cell(arena, spec, &dev, 0, &floors.at[OF_CELL]));
     assert_true(hb_bound_backward(arena, spec, &dev, INT64_MAX, &floors.at[OF_BACKWARD]));
     floors.at[OF_NESTED] = floor_of_nested(arena, spec, &dev, tally);
+    floors.at[OF_PATH] = floor_of_path(arena, spec, &dev);
     uint32_t count = list_policies(rng, policies);
     size_t blocks = (size_t)spec->model.block_count;
     struct hb_menu *menus = hb_arena_alloc(arena, blocks, sizeof *menus);
