@@ -15,15 +15,55 @@
 static const enum hb_axis inner_to_outer[HB_AX_COUNT] = {
     HB_AX_TENSOR, HB_AX_SEQUENCE, HB_AX_EXPERT, HB_AX_FSDP, HB_AX_DATA, HB_AX_PIPELINE};
 
+/* A copy that is waited for at once has nothing beside it. */
+static bool is_alone(const struct hb_program *p, uint32_t op)
+{
+    return op + 1 < p->op_count && p->ops[op + 1].kind == HB_OP_DONE && p->ops[op + 1].start == op;
+}
+
+enum { COPY_LOOPS = 64 };
+
+static uint32_t copy_loop(const struct hb_op *op)
+{
+    return op->loop == HB_NONE ? 0 : op->loop + 1;
+}
+
+static void note_copy(struct hb_cost *cost, uint32_t index)
+{
+    const struct hb_op *op = &cost->p->ops[index];
+    if (copy_loop(op) < COPY_LOOPS && !is_alone(cost->p, index))
+        cost->copies[op->stream == HB_STREAM_H2D] |= UINT64_C(1) << copy_loop(op);
+}
+
+/* Whether copies run the other way in the same loop: they share the host link. */
+static bool has_counterpart(const struct hb_cost *cost, uint32_t index)
+{
+    const struct hb_program *p = cost->p;
+    const struct hb_op *op = &p->ops[index];
+    bool up = op->stream == HB_STREAM_H2D;
+    if (is_alone(p, index))
+        return false;
+    if (copy_loop(op) < COPY_LOOPS)
+        return cost->copies[!up] >> copy_loop(op) & 1;
+    for (uint32_t i = p->loops[op->loop].first_op; i < p->loops[op->loop].end_op; i++)
+        if (p->ops[i].kind == HB_OP_HOST_COPY && p->ops[i].loop == op->loop &&
+            (p->ops[i].stream == HB_STREAM_H2D) != up && !is_alone(p, i))
+            return true;
+    return false;
+}
+
 void hb_cost_init(struct hb_cost *cost, const struct hb_program *p, const struct hb_device *device)
 {
     int64_t ways[HB_AX_COUNT];
     *cost = (struct hb_cost){.device = device, .p = p, .total = 1};
     for (int a = 0; a < HB_AX_COUNT; a++)
         ways[a] = p->mesh[a] > 0 ? p->mesh[a] : 1;
-    for (uint32_t i = 0; i < p->op_count; i++)
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        if (p->ops[i].kind == HB_OP_HOST_COPY)
+            note_copy(cost, i);
         if (!p->mesh[p->ops[i].axis] && p->ops[i].group > ways[p->ops[i].axis])
             ways[p->ops[i].axis] = p->ops[i].group;
+    }
     for (int a = 0; a < HB_AX_COUNT; a++) {
         cost->stride[inner_to_outer[a]] = cost->total;
         cost->total *= ways[inner_to_outer[a]] < INT32_MAX / cost->total ? ways[inner_to_outer[a]]
@@ -189,32 +229,11 @@ static int64_t collective_ns(const struct hb_cost *cost, const struct hb_op *op,
     return limit_ns(hb_add_sat(time_ns, copies_ns));
 }
 
-/* A copy that is waited for at once has nothing beside it. */
-static bool is_alone(const struct hb_program *p, uint32_t op)
-{
-    return op + 1 < p->op_count && p->ops[op + 1].kind == HB_OP_DONE && p->ops[op + 1].start == op;
-}
-
-/* Whether copies run the other way in the same loop: they share the host link. */
-static bool has_counterpart(const struct hb_program *p, uint32_t index)
-{
-    const struct hb_op *op = &p->ops[index];
-    if (is_alone(p, index))
-        return false;
-    uint32_t first = op->loop == HB_NONE ? 0 : p->loops[op->loop].first_op;
-    uint32_t end = op->loop == HB_NONE ? p->op_count : p->loops[op->loop].end_op;
-    for (uint32_t i = first; i < end; i++)
-        if (p->ops[i].kind == HB_OP_HOST_COPY && p->ops[i].loop == op->loop &&
-            p->ops[i].stream != op->stream && !is_alone(p, i))
-            return true;
-    return false;
-}
-
 static int64_t host_copy_ns(const struct hb_cost *cost, uint32_t index)
 {
     const struct hb_op *op = &cost->p->ops[index];
     return limit_ns(hb_link_host_ns(cost->device, op->moved_bytes, op->stream == HB_STREAM_H2D,
-                                    has_counterpart(cost->p, index)));
+                                    has_counterpart(cost, index)));
 }
 
 int64_t hb_cost_op_ns(const struct hb_cost *cost, uint32_t index)

@@ -11,6 +11,9 @@ struct hb_cost {
     const struct hb_program *p;
     int64_t stride[HB_AX_COUNT]; /* devices between neighbours along an axis */
     int64_t total;               /* devices of the mesh */
+    /* Loops (by index + 1; 0: the entry) with copies up and down that are not waited for at once.
+     */
+    uint64_t copies[2];
 };
 
 void hb_cost_init(struct hb_cost *cost, const struct hb_program *p, const struct hb_device *device);

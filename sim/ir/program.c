@@ -56,10 +56,11 @@ uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op)
 
 static void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t count)
 {
+    while (p->ref_count + count > p->ref_cap)
+        p->refs = hb_grow(p->arena, p->refs, p->ref_cap, &p->ref_cap, sizeof *p->refs);
     for (uint32_t i = 0; i < count; i++) {
         if (bufs[i] >= p->buf_count)
             HB_BUG("reference to buffer %u of %u", bufs[i], p->buf_count);
-        p->refs = hb_grow(p->arena, p->refs, p->ref_count, &p->ref_cap, sizeof *p->refs);
         p->refs[p->ref_count++] = bufs[i];
     }
 }

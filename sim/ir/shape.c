@@ -62,14 +62,17 @@ static int64_t padded_elements(const struct hb_shape *s, int minor, int second)
 }
 
 /* The least of all pairs; none is below what is there without padding. */
-static int64_t compact_elements(const struct hb_shape *s)
+static int64_t compact_elements(const struct hb_shape *s, int64_t plain)
 {
-    int64_t best = INT64_MAX, plain = hb_shape_elements(s), sublanes[HB_SHAPE_RANK] = {0};
+    int last = s->rank - 1;
+    if (s->dim[last] % HB_TPU_LANES == 0 && in_sublanes(s->dim[last - 1]) == s->dim[last - 1])
+        return plain;
+    int64_t best = INT64_MAX, sublanes[HB_SHAPE_RANK] = {0};
     for (int i = 0; i < s->rank; i++)
         sublanes[i] = in_sublanes(s->dim[i]);
-    for (int minor = s->rank - 1; minor >= 0 && best > plain; minor--) {
+    for (int minor = last; minor >= 0 && best > plain; minor--) {
         int64_t lanes = hb_round_up(s->dim[minor], HB_TPU_LANES);
-        for (int second = s->rank - 1; second >= 0 && best > plain; second--) {
+        for (int second = last; second >= 0 && best > plain; second--) {
             int64_t n = second == minor
                             ? INT64_MAX
                             : others(s, minor, second, hb_mul_sat(lanes, sublanes[second]));
@@ -93,11 +96,12 @@ int64_t hb_shape_bytes(const struct hb_shape *s, enum hb_tiling tiling)
         return hb_shape_plain_bytes(s);
     if (s->rank == 0)
         return TPU_SCALAR_BYTES;
-    if (hb_shape_elements(s) == 0)
+    int64_t plain = hb_shape_elements(s);
+    if (plain == 0)
         return 0;
     if (s->rank == 1)
         return to_bytes(vector_elements(s->dim[0]), s->dtype);
     if (tiling == HB_TILE_MINOR)
         return to_bytes(padded_elements(s, s->rank - 1, s->rank - 2), s->dtype);
-    return to_bytes(compact_elements(s), s->dtype);
+    return to_bytes(compact_elements(s, plain), s->dtype);
 }
