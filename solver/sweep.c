@@ -308,16 +308,34 @@ static const char *answer_cell(struct work *w, uint32_t index, struct hb_sweep_c
     return cell_line(w->scratch, index, cell);
 }
 
-/* A child process: every jobs-th of the wanted cells, as lines into the pipe. */
-static void run_child(struct work *w, const struct hb_sweep_cell *cells, int64_t job, int out)
+/* Of a pipe that all children hold: the cell that is next, which who has read it moves on. */
+static uint32_t take_turn(const struct work *w, const struct hb_sweep_cell *cells, const int *turns)
 {
-    int64_t turn = 0;
-    for (uint32_t i = 0; i < w->sweep->cell_count; i++) {
-        if (!is_wanted(w->ask, cells, i) || turn++ % w->ask->jobs != job)
-            continue;
+    uint32_t index;
+    ssize_t got;
+    while ((got = read(turns[0], &index, sizeof index)) < 0 && errno == EINTR)
+        ;
+    if (got != (ssize_t)sizeof index)
+        _exit(1);
+    while (index < w->sweep->cell_count && !is_wanted(w->ask, cells, index))
+        index++;
+    uint32_t next = index < w->sweep->cell_count ? index + 1 : index;
+    if (write(turns[1], &next, sizeof next) != (ssize_t)sizeof next)
+        _exit(1);
+    return index;
+}
+
+/* A child process: one wanted cell after another, as lines into the pipe. Cells are unlike, those
+ * of one value of the first axis alike: none has a share of its own. */
+static void run_child(struct work *w, const struct hb_sweep_cell *cells, const int *turns, int out)
+{
+    for (;;) {
         struct hb_sweep_cell cell;
         struct hb_arena_mark mark = hb_arena_mark(w->scratch);
-        const char *line = answer_cell(w, i, &cell);
+        uint32_t index = take_turn(w, cells, turns);
+        if (index == w->sweep->cell_count)
+            break;
+        const char *line = answer_cell(w, index, &cell);
         for (size_t left = strlen(line); left > 0;) {
             ssize_t wrote = write(out, line, left);
             if (wrote < 0 && errno != EINTR)
@@ -339,19 +357,29 @@ struct children {
     int64_t count;
 };
 
+static void make_pipe(int *ends)
+{
+    if (pipe(ends) != 0)
+        hb_die("no pipe for a process: %s", strerror(errno));
+}
+
 static void start_children(struct work *w, const struct hb_sweep_cell *cells, struct children *c)
 {
+    int turns[2];
+    uint32_t first = 0;
     fflush(NULL);
+    make_pipe(turns);
+    if (write(turns[1], &first, sizeof first) != (ssize_t)sizeof first)
+        hb_die("no pipe for a process: %s", strerror(errno));
     for (c->count = 0; c->count < w->ask->jobs; c->count++) {
         int ends[2];
-        if (pipe(ends) != 0)
-            hb_die("no pipe for a process: %s", strerror(errno));
+        make_pipe(ends);
         pid_t pid = fork();
         if (pid < 0)
             hb_die("no process: %s", strerror(errno));
         if (pid == 0) {
             close(ends[0]);
-            run_child(w, cells, c->count, ends[1]);
+            run_child(w, cells, turns, ends[1]);
         }
         close(ends[1]);
         c->pid[c->count] = pid;
@@ -359,6 +387,8 @@ static void start_children(struct work *w, const struct hb_sweep_cell *cells, st
         if (!c->from[c->count])
             hb_die("no stream for a process: %s", strerror(errno));
     }
+    close(turns[0]);
+    close(turns[1]);
 }
 
 struct gather {
@@ -395,7 +425,7 @@ static void keep_line(struct gather *g, const char *line, size_t len)
     hb_arena_rewind(g->w->scratch, mark);
 }
 
-/* Round and round, a line from each that has one: each process has the same number of cells. */
+/* Round and round, a line from each that has one. */
 static void gather_children(struct gather *g, struct children *c)
 {
     char *line = hb_arena_alloc(g->w->scratch, MOST_LINE, 1);
