@@ -524,6 +524,9 @@ static bool read_right(struct hb_hlo_reader *r, struct left left)
                            "an operation is wanted here, as in f32[8] add(%a, %b)");
     struct hb_hlo_span name = left.name.len ? left.name : op;
     inst.op = (uint8_t)find_op(r, op);
+    if (inst.op == HB_HLO_OP_UNKNOWN)
+        return hb_error(r->diag, hb_hlo_place(r, op_at), "HLO has no operation '%.*s'",
+                        hb_hlo_shown(op), op.at);
     inst.name_at = (uint32_t)(name.at - m->text.bytes);
     inst.name_len = (uint16_t)name.len;
     if (!read_operands(r, &inst, left.depth))

@@ -22,22 +22,33 @@ static enum hb_hlo_op find_exact(struct hb_hlo_span name)
     return HB_HLO_OP_UNKNOWN;
 }
 
-static bool ends_with(struct hb_hlo_span name, const char *suffix)
+/* The table's row of what is left of a name without its suffix, and another one behind it. */
+static enum hb_hlo_op find_half(struct hb_hlo_span name, const char *suffix, const char *other)
 {
-    size_t len = strlen(suffix);
-    return name.len > len && memcmp(name.at + name.len - len, suffix, len) == 0;
+    char text[64];
+    size_t len = strlen(suffix), more = strlen(other);
+    if (name.len <= len || name.len - len + more > sizeof text ||
+        memcmp(name.at + name.len - len, suffix, len) != 0)
+        return HB_HLO_OP_UNKNOWN;
+    memcpy(text, name.at, name.len - len);
+    memcpy(text + name.len - len, other, more);
+    return find_exact((struct hb_hlo_span){text, name.len - len + more});
 }
 
 enum hb_hlo_op hb_hlo_op_find(struct hb_hlo_span name)
 {
+    static const struct {
+        const char *suffix;
+        enum hb_hlo_op op;
+    } halves[] = {{"-start", HB_HLO_OP_ASYNC_START},
+                  {"-update", HB_HLO_OP_ASYNC_UPDATE},
+                  {"-done", HB_HLO_OP_ASYNC_DONE}};
     enum hb_hlo_op op = name.len ? find_exact(name) : HB_HLO_OP_UNKNOWN;
-    if (op != HB_HLO_OP_UNKNOWN)
-        return op;
-    if (ends_with(name, "-start"))
-        return HB_HLO_OP_ASYNC_START;
-    if (ends_with(name, "-update"))
-        return HB_HLO_OP_ASYNC_UPDATE;
-    return ends_with(name, "-done") ? HB_HLO_OP_ASYNC_DONE : HB_HLO_OP_UNKNOWN;
+    for (size_t i = 0; op == HB_HLO_OP_UNKNOWN && i < sizeof halves / sizeof *halves; i++)
+        if (find_half(name, halves[i].suffix, "") != HB_HLO_OP_UNKNOWN &&
+            find_half(name, halves[i].suffix, "-done") == HB_HLO_OP_UNKNOWN)
+            op = halves[i].op;
+    return op;
 }
 
 const char *hb_hlo_op_name(enum hb_hlo_op op)

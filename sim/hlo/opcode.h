@@ -16,6 +16,8 @@ enum {
 
 #define HB_HLO_OPS(X)                                                                              \
     X(ABS, "abs", 1)                                                                               \
+    X(ACOS, "acos", 1)                                                                             \
+    X(ACOSH, "acosh", 1)                                                                           \
     X(ADD, "add", 1)                                                                               \
     X(ADD_DEPENDENCY, "add-dependency", 0)                                                         \
     X(AFTER_ALL, "after-all", 0)                                                                   \
@@ -27,10 +29,14 @@ enum {
     X(ALL_REDUCE_START, "all-reduce-start", 4)                                                     \
     X(ALL_TO_ALL, "all-to-all", 4)                                                                 \
     X(AND, "and", 1)                                                                               \
+    X(ASIN, "asin", 1)                                                                             \
+    X(ASINH, "asinh", 1)                                                                           \
     X(ASYNC_DONE, "async-done", 2)                                                                 \
     X(ASYNC_START, "async-start", 2)                                                               \
     X(ASYNC_UPDATE, "async-update", 2)                                                             \
+    X(ATAN, "atan", 1)                                                                             \
     X(ATAN2, "atan2", 1)                                                                           \
+    X(ATANH, "atanh", 1)                                                                           \
     X(BATCH_NORM_GRAD, "batch-norm-grad", 0)                                                       \
     X(BATCH_NORM_INFERENCE, "batch-norm-inference", 0)                                             \
     X(BATCH_NORM_TRAINING, "batch-norm-training", 0)                                               \
@@ -47,6 +53,7 @@ enum {
     X(COLLECTIVE_PERMUTE, "collective-permute", 4)                                                 \
     X(COLLECTIVE_PERMUTE_DONE, "collective-permute-done", 4)                                       \
     X(COLLECTIVE_PERMUTE_START, "collective-permute-start", 4)                                     \
+    X(COLLECTIVE_REDUCE, "collective-reduce", 4)                                                   \
     X(COMPARE, "compare", 1)                                                                       \
     X(COMPLEX, "complex", 1)                                                                       \
     X(CONCATENATE, "concatenate", 0)                                                               \
@@ -58,6 +65,7 @@ enum {
     X(COPY_DONE, "copy-done", 0)                                                                   \
     X(COPY_START, "copy-start", 0)                                                                 \
     X(COSINE, "cosine", 1)                                                                         \
+    X(COSH, "cosh", 1)                                                                             \
     X(CUSTOM_CALL, "custom-call", 0)                                                               \
     X(DIVIDE, "divide", 1)                                                                         \
     X(DOMAIN, "domain", 0)                                                                         \
@@ -84,6 +92,7 @@ enum {
     X(MAP, "map", 1)                                                                               \
     X(MAXIMUM, "maximum", 1)                                                                       \
     X(MINIMUM, "minimum", 1)                                                                       \
+    X(MULHI, "mulhi", 1)                                                                           \
     X(MULTIPLY, "multiply", 1)                                                                     \
     X(NEGATE, "negate", 1)                                                                         \
     X(NOT, "not", 1)                                                                               \
@@ -114,6 +123,8 @@ enum {
     X(ROUND_AFZ, "round-nearest-afz", 1)                                                           \
     X(ROUND_EVEN, "round-nearest-even", 1)                                                         \
     X(RSQRT, "rsqrt", 1)                                                                           \
+    X(SCALED_DOT, "scaled-dot", 0)                                                                 \
+    X(SCAN, "scan", 0)                                                                             \
     X(SCATTER, "scatter", 0)                                                                       \
     X(SELECT, "select", 1)                                                                         \
     X(SELECT_AND_SCATTER, "select-and-scatter", 0)                                                 \
@@ -123,8 +134,10 @@ enum {
     X(SHIFT_LEFT, "shift-left", 1)                                                                 \
     X(SHIFT_RIGHT_ARITHMETIC, "shift-right-arithmetic", 1)                                         \
     X(SHIFT_RIGHT_LOGICAL, "shift-right-logical", 1)                                               \
+    X(SHUFFLE, "shuffle", 0)                                                                       \
     X(SIGN, "sign", 1)                                                                             \
     X(SINE, "sine", 1)                                                                             \
+    X(SINH, "sinh", 1)                                                                             \
     X(SLICE, "slice", 0)                                                                           \
     X(SORT, "sort", 0)                                                                             \
     X(SQRT, "sqrt", 1)                                                                             \
@@ -138,7 +151,7 @@ enum {
     X(TUPLE, "tuple", 0)                                                                           \
     X(WHILE, "while", 2)                                                                           \
     X(XOR, "xor", 1)                                                                               \
-    X(UNKNOWN, "", 0) /* a name not in the table: defines what it returns */
+    X(UNKNOWN, "", 0) /* no operation of HLO */
 
 enum hb_hlo_op {
 #define HB_ENUM(name, text, traits) HB_HLO_OP_##name,
@@ -147,7 +160,8 @@ enum hb_hlo_op {
         HB_HLO_OP_COUNT
 };
 
-/* `dynamic-slice-start(...)` and the like are async-start and its companions in short. */
+/* `dynamic-slice-start(...)` and the like are async-start and its companions in short: of what is
+ * an operation itself, and has no start of its own (hlo_parser.cc: ParseOpcode). */
 enum hb_hlo_op hb_hlo_op_find(struct hb_hlo_span name);
 const char *hb_hlo_op_name(enum hb_hlo_op op);
 bool hb_hlo_op_has(enum hb_hlo_op op, int trait);

@@ -95,6 +95,11 @@ static const struct {
      "f32[2]"},
     {"ENTRY e { a = f32[<=8,?]{1,0:T(8,128)S(1)} parameter(0) ROOT c = token[] after-all() }",
      "token[]"},
+    /* Operations that XLA has had since 2025; any may be wrapped to run beside others. */
+    {"ENTRY e { a = f32[8] parameter(0) ROOT b = mulhi(acos(a), sinh(a)) }", "f32[8]"},
+    {"ENTRY e { a = f32[8] parameter(0) b = ((f32[8]), f32[8]) sinh-start(a) ROOT c = f32[8] "
+     "sinh-done(b) }",
+     "f32[8]"},
 };
 
 static void every_form_is_read(void **state)
@@ -301,6 +306,12 @@ static void refusals_name_place_and_feature(void **state)
         {"ENTRY e { ROOT a = f32[0,4611686018427387904] parameter(0) }", "2^60 bytes"},
         {"ENTRY e { a = f32[2,1] parameter(0) ROOT b = f32[] get-tuple-element(a#0), index=0 }",
          "index beyond the operand's tuple"},
+        {"ENTRY e { a = f32[8] parameter(0)\n ROOT b = f32[8] frobnicate(a) }",
+         "2:18: error: HLO has no operation 'frobnicate'"},
+        {"ENTRY e { a = f32[8] parameter(0) ROOT b = f32[8] frobnicate-start(a) }",
+         "HLO has no operation 'frobnicate-start'"},
+        {"ENTRY e { a = f32[8] parameter(0) ROOT b = f32[8] copy-update(a) }",
+         "HLO has no operation 'copy-update'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct fixture f;
