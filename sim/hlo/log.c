@@ -80,8 +80,11 @@ struct hb_log_reader {
     int64_t line;
     struct hb_log_joined joined; /* a message broken over lines, as far as it was met */
     int64_t joined_line;         /* where it began */
-    struct hb_span segment;      /* that is being read */
-    char tail[TAIL];             /* the end of the segment before */
+    char
+        before[HB_LOG_JOINED_CAP / 2]; /* the line before, if it was short and in no such message */
+    size_t before_len;
+    struct hb_span segment; /* that is being read */
+    char tail[TAIL];        /* the end of the segment before */
     size_t tail_len;
     bool any_seen; /* a part of a word that refusals have, in the segment */
     void *scratch; /* of hb_form_take_any */
@@ -490,22 +493,41 @@ static void end_joined(struct hb_log_reader *r)
     r->line = line;
 }
 
+static void keep_before(struct hb_log_reader *r, struct hb_span line)
+{
+    size_t len = (size_t)(line.end - line.at);
+    r->before_len = len <= sizeof r->before ? len : 0;
+    memcpy(r->before, line.at, r->before_len);
+}
+
+/* Whether a message begins here, or began in the line before, that goes on in the next line. */
+static bool begin_joined(struct hb_log_reader *r, struct hb_span line)
+{
+    struct hb_span before = {r->before, r->before + r->before_len};
+    r->joined_line = r->line; /* of the line before something may have been told */
+    if (hb_log_line_begin_both(&r->joined, before, line))
+        return true;
+    if (!hb_log_line_is_cut(line))
+        return false;
+    hb_log_line_begin(&r->joined, before, line);
+    return true;
+}
+
 /* A line that is whole, in the window, where it may be changed. */
 static void take_line(struct hb_log_reader *r, char *text, size_t len)
 {
     len = hb_log_line_plain(text, len);
     struct hb_span line = {text, text + len};
-    if (r->joined.len && hb_log_line_add(&r->joined, line)) {
+    bool added = r->joined.len && hb_log_line_add(&r->joined, line);
+    if (!added)
+        end_joined(r);
+    if (added || begin_joined(r, line)) {
+        r->before_len = 0;
         if (hb_log_line_is_done(&r->joined))
             end_joined(r);
     } else {
-        end_joined(r);
-        if (hb_log_line_is_cut(line)) {
-            hb_log_line_begin(&r->joined, line);
-            r->joined_line = r->line;
-        } else {
-            read_line(r, line, line.end);
-        }
+        read_line(r, line, line.end);
+        keep_before(r, line);
     }
     r->log->lines++;
 }

@@ -1,8 +1,13 @@
 /* See logline.h. What begins a message and what it surely has once it is whole is a table; a line
- * that has the first and not the second was broken somewhere. */
+ * that has the first and not the second was broken somewhere: between words, or by a window's width
+ * within one. The letters on both sides tell which, where together they are a word or a number. */
 #include "sim/hlo/logline.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <strings.h>
+
+#include "sim/hlo/logmeaning.h"
 
 static const struct {
     const char *begin;
@@ -13,15 +18,19 @@ static const struct {
     {"Ran out of memory in", {"Exceeded", "HLO temporaries", "capacity by"}},
     {"xhausted: Out", {"allocate "}},
     {"ran out of memory trying to", {"allocate "}},
-    {"OOM when allocating tensor with shape", {"["}},
-    {"Attempting to reserve ", {"reservable", " free;", " free."}},
-    {"Attempting to allocate ", {" free"}},
+    {"OOM when allocating tensor with shape", {"] and type ", "]"}},
+    {"Attempting to reserve", {"reservable", " free;", " free."}},
+    {"rror loading program", {"reservable", " free;", " free."}},
+    {"Attempting to allocate", {" free"}},
     {"Can't reduce memory use", {"only reduced to "}},
-    {"DefaultCPUAllocator: ", {"bytes"}},
+    {"DefaultCPUAllocator:", {"bytes"}},
     {"o serve at least one request with", {" memory ("}},
-    {"Out of memory: Killed process ", {"-rss", "oom_score"}},
-    {"Free memory on device", {"utilization (0.", "utilization (1"}},
+    {"ut of memory: Killed process", {"anon-rss:", "oom_score"}},
+    {"Free memory on device", {"desired GPU memory utilization ("}},
     {"Out of memory error on GPU", {"B."}},
+    {"MPS backend out of memory", {"pool"}},
+    {"ytes in memory 0x0x0_HBM", {"bytes available"}},
+    {"EXHAUSTED: Could not allocate", {"bytes available", "."}},
     {"otal memory size:", {"Argument size: "}},
     {"otal estimated memory size:", {"Argument size: "}},
 };
@@ -45,26 +54,157 @@ size_t hb_log_line_plain(char *line, size_t len)
     return (size_t)(to - line);
 }
 
-/* Which message begins in the text and is not whole; -1: none. */
-static int find_cut(struct hb_span text)
+/* How far a text tells the message that begins in it. */
+enum told {
+    TOLD_WHOLE, /* to its end; or none begins */
+    TOLD_PART,
+    TOLD_NUMBER /* to a number, which may go on */
+};
+
+/* "1.9", "1.97", "1.97G": no more than that. */
+static bool is_number(struct hb_span s)
+{
+    hb_span_skip(&s, " ");
+    const char *first = s.at;
+    hb_span_skip(&s, "0123456789.,");
+    bool digits = s.at > first;
+    hb_span_skip(&s, "KMGTiB");
+    hb_span_skip(&s, " ");
+    return digits && s.at == s.end;
+}
+
+/* "(rounded to 1980539" */
+static bool has_open_bracket(struct hb_span s, int open)
+{
+    for (; s.at < s.end; s.at++)
+        open += *s.at == '(' ? 1 : *s.at == ')' && open ? -1 : 0;
+    return open > 0;
+}
+
+/* Behind words that end in a blank or a colon a figure is to come. */
+static enum told told_behind(const char *words, struct hb_span behind)
+{
+    char last = words[strlen(words) - 1];
+    if (has_open_bracket(behind, last == '('))
+        return TOLD_PART;
+    if (!strchr(" :", last))
+        return TOLD_WHOLE;
+    hb_span_skip(&behind, " ");
+    return behind.at == behind.end ? TOLD_PART : is_number(behind) ? TOLD_NUMBER : TOLD_WHOLE;
+}
+
+static enum told find_told(struct hb_span text)
 {
     enum { WHOLE = sizeof messages[0].whole / sizeof *messages[0].whole };
-    for (int i = 0; i < (int)(sizeof messages / sizeof *messages); i++) {
+    enum told told = TOLD_WHOLE;
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
         struct hb_span rest = text;
-        bool whole = false;
+        enum told one = TOLD_PART;
         if (!hb_span_find(&rest, messages[i].begin))
             continue;
-        for (int w = 0; w < WHOLE && messages[i].whole[w]; w++)
-            whole = whole || hb_span_has(rest, messages[i].whole[w]);
-        if (!whole)
-            return i;
+        for (int w = 0; w < WHOLE && messages[i].whole[w] && one == TOLD_PART; w++) {
+            struct hb_span behind = rest;
+            if (hb_span_find(&behind, messages[i].whole[w]))
+                one = told_behind(messages[i].whole[w], behind);
+        }
+        if (one == TOLD_PART)
+            return TOLD_PART;
+        told = one == TOLD_NUMBER ? one : told;
     }
-    return -1;
+    return told;
 }
 
 bool hb_log_line_is_cut(struct hb_span line)
 {
-    return line.end - line.at < HB_LOG_JOINED_CAP / 2 && find_cut(line) >= 0;
+    return line.end - line.at < HB_LOG_JOINED_CAP / 2 && find_told(line) != TOLD_WHOLE;
+}
+
+/* ---- whether a line ends within a word ---- */
+
+/* A word of what messages begin with, any case. */
+static bool is_first_word(const char *lower, size_t len)
+{
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        const char *text = messages[i].begin;
+        for (size_t k = strcspn(text, " "); text[k];
+             k += strcspn(text + k, " "), k += text[k] == ' ')
+            if (strncasecmp(text + k, lower, len) == 0 && !isalpha((unsigned char)text[k + len]))
+                return true;
+    }
+    return false;
+}
+
+/* A word of messages: one that means something, a unit, or one of these. */
+static bool is_word(const char *text, size_t len)
+{
+    static const char *const words[] = {
+        "already", "and",     "are", "attempting", "float", "gb",    "gib",
+        "in",      "is",      "kb",  "kib",        "mb",    "mib",   "on",
+        "out",     "pytorch", "ran", "reservable", "rss",   "there", "utilization"};
+    char lower[HB_MEANING_WORD];
+    if (len >= sizeof lower)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        lower[i] = (char)tolower((unsigned char)text[i]);
+    lower[len] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(lower, words[i]) == 0)
+            return true;
+    return hb_meaning_of(lower) != 0 || is_first_word(lower, len);
+}
+
+/* What stands on both sides of a line's end. */
+enum seam { SEAM_OTHER, SEAM_WORDS, SEAM_WORD };
+
+/* "allo" and "cate": a word together, and not two by themselves. */
+static enum seam find_seam(struct hb_span a, struct hb_span b)
+{
+    char both[2 * HB_MEANING_WORD];
+    struct hb_span tail = {a.end, a.end}, head = {b.at, b.at};
+    while (tail.at > a.at && isalpha((unsigned char)tail.at[-1]))
+        tail.at--;
+    while (head.end < b.end && isalpha((unsigned char)*head.end))
+        head.end++;
+    size_t left = (size_t)(tail.end - tail.at), right = (size_t)(head.end - head.at);
+    if (!left || !right || left + right > sizeof both)
+        return SEAM_OTHER;
+    memcpy(both, tail.at, left);
+    memcpy(both + left, head.at, right);
+    if (is_word(both, left) && is_word(both + left, right))
+        return SEAM_WORDS;
+    return is_word(both, left + right) ? SEAM_WORD : SEAM_OTHER;
+}
+
+static bool is_of(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
+/* "GiB (", "G" */
+static bool is_unit(struct hb_span s)
+{
+    const char *first = s.at;
+    hb_span_skip(&s, "KMGTib");
+    hb_span_skip(&s, "Bytes");
+    return s.at > first && (s.at == s.end || !isalnum((unsigned char)*s.at));
+}
+
+/* "1.9" and "7GiB", "21107" and "83616 bytes": what follows the digits is no date's or time's. */
+static bool is_number_broken(struct hb_span a, struct hb_span b)
+{
+    bool dot = a.end > a.at && a.end[-1] == '.';
+    const char *last = dot ? a.end - 1 : a.end;
+    if (last == a.at || !isdigit((unsigned char)last[-1]))
+        return false;
+    if (!dot && b.at < b.end && *b.at == '.')
+        b.at++;
+    const char *first = b.at;
+    hb_span_skip(&b, "0123456789.,");
+    bool blank = b.at < b.end && *b.at == ' ';
+    hb_span_skip(&b, " ");
+    char next = b.at < b.end ? *b.at : ';';
+    bool ends = is_of(next, "KMGTBb") || (!blank && is_of(next, ";)]kmg"));
+    return b.at > first && isdigit((unsigned char)*first) && ends;
 }
 
 /* Without the border that a terminal's window drew: whether there was one. */
@@ -80,11 +220,12 @@ static bool trim_border(struct hb_span *s)
     return found;
 }
 
-void hb_log_line_begin(struct hb_log_joined *j, struct hb_span line)
+void hb_log_line_begin(struct hb_log_joined *j, struct hb_span before, struct hb_span line)
 {
+    j->alike = before.end - before.at == line.end - line.at;
     j->bordered = trim_border(&line);
     j->first_len = j->len = (size_t)(line.end - line.at);
-    j->lines = 0;
+    j->lines = j->narrow = 0;
     memcpy(j->text, line.at, j->len);
 }
 
@@ -98,25 +239,44 @@ static const char *skip_prefix(const struct hb_log_joined *j, struct hb_span lin
     return behind;
 }
 
-bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line)
+/* Whether the line goes on where the text ends, with no blank between. */
+static bool goes_on(const struct hb_log_joined *j, struct hb_span line)
 {
-    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
-        if (hb_span_has(line, messages[i].begin))
-            return false;
-    bool padded = line.end - line.at == (ptrdiff_t)j->first_len && line.end[-1] == ' ';
-    bool goes_on = j->bordered || (!j->lines && padded); /* both as wide as the window */
+    struct hb_span text = {j->text, j->text + j->len};
+    enum seam seam = find_seam(text, line);
+    bool by_window = j->alike && !j->narrow; /* but for the last, maybe */
+    char last = text.end > text.at ? text.end[-1] : ' ',
+         first = line.at < line.end ? *line.at : ' ';
+    bool within = by_window && seam != SEAM_WORDS && isalpha((unsigned char)last) &&
+                  isalpha((unsigned char)first);
+    return is_of(last, "(_") || is_of(first, ")_:") || within || seam == SEAM_WORD ||
+           is_number_broken(text, line);
+}
+
+/* Behind the text, without the prefix that it shares with the first line. */
+static bool add_line(struct hb_log_joined *j, struct hb_span line)
+{
+    bool number = find_told((struct hb_span){j->text, j->text + j->len}) == TOLD_NUMBER;
+    bool wide = line.end > line.at && line.end - line.at == (ptrdiff_t)j->first_len;
+    bool padded = j->bordered || (!j->lines && wide && line.end[-1] == ' ');
+    j->alike += wide;
     j->bordered = trim_border(&line);
     line.at = skip_prefix(j, line);
-    if (!goes_on)
+    bool on = padded || goes_on(j, line);
+    j->narrow += !wide;
+    if (!on)
         hb_span_skip(&line, " \t");
-    while (!j->bordered && line.end > line.at && (line.end[-1] == ' ' || line.end[-1] == '\r'))
+    while (!j->bordered && line.end > line.at && line.end[-1] == '\r')
         line.end--;
+    while (!j->bordered && line.end - line.at > 1 && line.end[-1] == ' ' && line.end[-2] == ' ')
+        line.end--; /* the last one tells that no word is broken */
     size_t len = (size_t)(line.end - line.at);
-    if (!len || len + 1 > HB_LOG_JOINED_CAP - j->len)
+    bool ended = number && !on && !is_unit(line) && !hb_span_starts(line, "(");
+    if (!len || len + 1 > HB_LOG_JOINED_CAP - j->len || ended)
         return false;
-    while (!goes_on && j->len && (j->text[j->len - 1] == ' ' || j->text[j->len - 1] == '\r'))
+    while (!on && j->len && (j->text[j->len - 1] == ' ' || j->text[j->len - 1] == '\r'))
         j->len--;
-    if (!goes_on)
+    if (!on)
         j->text[j->len++] = ' ';
     memcpy(j->text + j->len, line.at, len);
     j->len += len;
@@ -124,8 +284,57 @@ bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line)
     return true;
 }
 
+bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line)
+{
+    struct hb_span text = {j->text, j->text + j->len};
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+        if (hb_span_has(line, messages[i].begin) && hb_span_has(text, messages[i].begin))
+            return false;
+    return add_line(j, line);
+}
+
+/* Whether one line's last letter and the other's first stand so in the words that a message begins
+ * with, a blank between them or none: cheap, and true of few lines. */
+static bool may_be_broken(char last, char first)
+{
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        const char *text = messages[i].begin;
+        for (size_t k = 1; text[k]; k++)
+            if (text[k] == first &&
+                (text[k - 1] == last || (text[k - 1] == ' ' && k > 1 && text[k - 2] == last)))
+                return true;
+    }
+    return false;
+}
+
+bool hb_log_line_begin_both(struct hb_log_joined *j, struct hb_span before, struct hb_span line)
+{
+    struct hb_span head = line, none = {NULL, NULL};
+    const char *last = before.end;
+    while (last > before.at && (last[-1] == ' ' || last[-1] == '\r'))
+        last--;
+    j->len = 0;
+    if (last == before.at || before.end - before.at >= HB_LOG_JOINED_CAP / 2 ||
+        line.end - line.at >= HB_LOG_JOINED_CAP / 2)
+        return false;
+    hb_log_line_begin(j, none, before);
+    head.at = skip_prefix(j, line);
+    hb_span_skip(&head, " \t");
+    bool any = false;
+    if (head.at < head.end && may_be_broken(last[-1], *head.at) && add_line(j, line)) {
+        struct hb_span text = {j->text, j->text + j->len};
+        for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+            any = any || (hb_span_has(text, messages[i].begin) &&
+                          !hb_span_has(before, messages[i].begin) &&
+                          !hb_span_has(line, messages[i].begin));
+    }
+    if (!any)
+        j->len = 0;
+    return any;
+}
+
 bool hb_log_line_is_done(const struct hb_log_joined *j)
 {
     return j->lines >= HB_LOG_JOINED_LINES ||
-           find_cut((struct hb_span){j->text, j->text + j->len}) < 0;
+           find_told((struct hb_span){j->text, j->text + j->len}) == TOLD_WHOLE;
 }

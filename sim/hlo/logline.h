@@ -7,7 +7,7 @@
 
 enum {
     HB_LOG_JOINED_CAP = 2048, /* of a message put together; */
-    HB_LOG_JOINED_LINES = 10  /* lines that follow the first at most */
+    HB_LOG_JOINED_LINES = 16  /* lines that follow the first at most */
 };
 
 struct hb_log_joined {
@@ -15,6 +15,8 @@ struct hb_log_joined {
     size_t len;       /* 0: none is open */
     size_t first_len; /* of the first line in it */
     int lines;        /* that follow it */
+    int alike;        /* lines beside the first that are as wide, the one before it among them */
+    int narrow;       /* of those that follow not as wide */
     bool bordered;    /* the last line ended at a terminal's border: the next goes on in its word */
 };
 
@@ -22,7 +24,11 @@ struct hb_log_joined {
 size_t hb_log_line_plain(char *line, size_t len);
 /* Whether a message begins in the line that is known to go on, and does not. */
 bool hb_log_line_is_cut(struct hb_span line);
-void hb_log_line_begin(struct hb_log_joined *j, struct hb_span line);
+/* before: the line before, which may be empty. */
+void hb_log_line_begin(struct hb_log_joined *j, struct hb_span before, struct hb_span line);
+/* The same with the line before, where the words that a message begins with are broken between
+ * them. False: they are not, and nothing is open. */
+bool hb_log_line_begin_both(struct hb_log_joined *j, struct hb_span before, struct hb_span line);
 /* Adds the next line, without the prefix that it shares with the first. False: it does not belong
  * to the message. */
 bool hb_log_line_add(struct hb_log_joined *j, struct hb_span line);

@@ -168,6 +168,61 @@ static void messages_are_joined(void **state)
     assert_true(has_note(s, "f32[64,96,6144]"));
 }
 
+/* A line broken at a width: by a window, which looks at no words, or at blanks. */
+static const char *break_lines(const char *text, size_t width, bool at_blanks)
+{
+    struct hb_str out;
+    hb_str_init(&out, unit.env.arena);
+    while (*text) {
+        size_t len = strlen(text), cut = len < width ? len : width;
+        while (at_blanks && cut < len && cut > 1 && text[cut] != ' ')
+            cut--;
+        hb_str_addf(&out, "%.*s\n", (int)cut, text);
+        text += cut + (at_blanks && text[cut] == ' ');
+    }
+    return out.text;
+}
+
+static void widths_of_windows_do_not_matter(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB (GPU 0; 23.65 "
+        "GiB total capacity; 20.10 GiB already allocated; 1.20 GiB free; 21.00 GiB reserved in "
+        "total by PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.96 GiB. GPU 1 has a total "
+        "capacity of 63.29 GiB of which 1.82 GiB is free. Including non-PyTorch memory, this "
+        "process has 61.46 GiB memory in use. Of the allocated memory 58.97 GiB is allocated by "
+        "PyTorch, and 1.00 GiB is reserved by PyTorch but unallocated.",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+        "allocate 2110783616 bytes.",
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Error loading program: "
+        "Attempting to reserve 3.95G at the bottom of memory. That was not possible. There are "
+        "1.92G free, 0B reserved, and 1.92G reservable.",
+        "2024-01-01 10:00:00.000000: W tensorflow/core/common_runtime/bfc_allocator.cc:479] "
+        "Allocator (GPU_0_bfc) ran out of memory trying to allocate 18.44GiB (rounded to "
+        "19805393664)requested by op",
+        "RuntimeError: MPS backend out of memory (MPS allocated: 17.85 GB, other allocations: "
+        "290.48 MB, max allowed: 18.13 GB). Tried to allocate 512.00 MB on private pool.",
+        "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 3; 60.97 GiB total "
+        "capacity; 58.10 GiB already allocated; 58.10 GiB current active; 1.20 GiB free; 58.90 GiB "
+        "reserved in total by PyTorch)",
+        "ValueError: To serve at least one request with the models's max seq len (131072), (24.00 "
+        "GiB KV cache is needed, which is larger than the available KV cache memory (7.66 GiB).",
+    };
+    enum { NARROW = 40, WIDE = 130 };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const struct hb_story *whole = tell(read_text(texts[i]));
+        for (size_t k = 2 * NARROW; k < 2 * WIDE; k++) {
+            const struct hb_story *s = tell(read_text(break_lines(texts[i], k / 2, k % 2)));
+            if (s->wanted_bytes != whole->wanted_bytes || s->cause != whole->cause ||
+                s->available_bytes != whole->available_bytes)
+                fail_msg("text %zu, width %zu: %lld of %lld", i, k / 2, (long long)s->wanted_bytes,
+                         (long long)s->available_bytes);
+        }
+    }
+}
+
 static void replication_is_bytes_times_processes(void **state)
 {
     (void)state;
@@ -402,6 +457,7 @@ int main(void)
         cmocka_unit_test(each_sample_has_its_story),
         cmocka_unit_test(no_sample_is_left_out),
         cmocka_unit_test(messages_are_joined),
+        cmocka_unit_test(widths_of_windows_do_not_matter),
         cmocka_unit_test(replication_is_bytes_times_processes),
         cmocka_unit_test(buffers_alike_are_grouped),
         cmocka_unit_test(torch_figures_are_completed),
