@@ -116,11 +116,26 @@ static bool is_ideograph(struct hb_span s)
     return s.end - s.at >= IDEOGRAPH && lead >= 0xe3 && lead <= 0xed;
 }
 
+/* What two of them mean, by the stem that has its weight: as TONGUES of weigh.py. */
+static void see_meaning(struct hb_evidence_reader *r, const char *two)
+{
+    static const struct {
+        const char *two, *stem;
+    } tongues[] = {{"\u8bad\u7ec3", "train*"}, {"\u5fae\u8c03", "finetun*"},
+                   {"\u5b66\u7fd2", "train*"}, {"\u63a8\u7406", "infer*"},
+                   {"\u63a8\u8ad6", "infer*"}, {"\u90e8\u7f72", "serv*"}};
+    for (size_t i = 0; i < sizeof tongues / sizeof *tongues; i++)
+        if (memcmp(tongues[i].two, two, 2 * IDEOGRAPH) == 0)
+            see(r, hb_hash_bytes(HB_HASH_START, tongues[i].stem, strlen(tongues[i].stem)));
+}
+
 /* Two and two of a run. Returns its end. */
 static const char *see_ideographs(struct hb_evidence_reader *r, struct hb_span s)
 {
-    for (s.at += IDEOGRAPH; s.at < s.end && is_ideograph(s); s.at += IDEOGRAPH)
+    for (s.at += IDEOGRAPH; s.at < s.end && is_ideograph(s); s.at += IDEOGRAPH) {
         see(r, hb_hash_bytes(HB_HASH_START, s.at - IDEOGRAPH, 2 * IDEOGRAPH));
+        see_meaning(r, s.at - IDEOGRAPH);
+    }
     return s.at;
 }
 

@@ -411,10 +411,10 @@ static bool is_told(const struct hb_log_reader *r)
     return false;
 }
 
-/* PyTorch's message, its request in other words or misspelt. */
-static bool lacks_request(const struct hb_log_reader *r)
+/* A message whose request stands in other words, or misspelt. */
+static bool lacks_request(const struct hb_log_reader *r, enum hb_log_kind kind)
 {
-    const struct slot *slot = &r->slot[HB_LOG_TORCH];
+    const struct slot *slot = &r->slot[kind];
     return slot->is_open && slot->last_line == r->line && slot->open.fact[HB_FACT_ASKED] < 0;
 }
 
@@ -458,8 +458,10 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
     }
     if (r->any_seen && !is_told(r))
         read_any(r, segment);
-    else if (r->any_seen && lacks_request(r))
+    else if (r->any_seen && lacks_request(r, HB_LOG_TORCH))
         hb_form_complete(r, HB_LOG_TORCH, segment);
+    else if (r->any_seen && lacks_request(r, HB_LOG_PLAIN))
+        hb_form_complete(r, HB_LOG_PLAIN, segment);
     r->any_seen = false;
     follow_refusal(r, segment);
     size_t len = (size_t)(segment.end - segment.at);

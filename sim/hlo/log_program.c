@@ -397,6 +397,8 @@ static const struct hb_form rows[] = {
     SIGN("kIOGPU", METAL),
     SIGN("IOGPUMetal", METAL),
     SIGN("ggml_metal", METAL),
+    SIGN("MPS backend", METAL),
+    SIGN("--device mps", METAL),
     SIGN("TPU device", TPU),
     SIGN("TPU backend", TPU),
     SIGN("TPU_", TPU),

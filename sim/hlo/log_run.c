@@ -308,6 +308,7 @@ static const struct hb_form rows[] = {
     ROW("AMPLES_PER_GPU", 0, take_batch),
     ROW("MS_PER_BATCH", 0, take_batch),
     {"bs", HB_LOG_PLAIN, HB_FORM_ADDS, .handle = take_short_batch, .word = true},
+    {"train_bs", HB_LOG_PLAIN, HB_FORM_ADDS, .handle = take_short_batch},
     ROW("radient_checkpointing", HB_SET_REMAT, take_checkpointing),
     ROW("rad-checkpoint", HB_SET_REMAT, take_checkpointing),
     ROW("ctivation_checkpointing", HB_SET_REMAT, take_checkpointing),

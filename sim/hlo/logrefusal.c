@@ -28,6 +28,9 @@ bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "outofmemory") ||
         (hb_sentence_is(l, i, "outof") && hb_sentence_is(l, i + 1, "memory")))
         return true;
+    if (hb_sentence_is(l, i, "out") && hb_sentence_is(l, i - 1, "of") && i + 1 < l->count &&
+        l->bits[i + 1] & MEMORY) /* "cuda of out memory" */
+        return true;
     if (!(hb_sentence_is(l, i, "out") || hb_sentence_is(l, i, "aout")) ||
         !hb_sentence_is(l, i + 1, "of"))
         return false;
@@ -70,8 +73,9 @@ static bool is_none(const struct hb_sentence *l, int i)
         "or",   "and", "max",     "high",    "cuda",    "gpu",     "any",   "more", "oom", "ooms",
         "kill", "of",  "further", "getting", "hitting", "running", "going", "into", "an",  NULL};
     for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
-        if (hb_sentence_is_any(l, k, nones)) /* no name, as ZeRO-2 is */
-            return l->word[k].span.end < l->span.end && *l->word[k].span.end == ' ';
+        if (hb_sentence_is_any(l, k, nones)) /* no name, as ZeRO-2 is; "cannot train without OOM" */
+            return l->word[k].span.end < l->span.end && *l->word[k].span.end == ' ' &&
+                   hb_sentence_behind(l, k, FAR, CANNOTS) < 0;
         if (l->word[k].kind != HB_WORD_PAUSE && !hb_sentence_is_any(l, k, joins))
             return false;
     }
@@ -775,7 +779,8 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
            hb_sentence_has_pair(l, "bad", "allocation") ||
            (hb_sentence_has_word(l, "malloc") && hb_sentence_has_word(l, "pages")) ||
            hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
-           hb_sentence_has_pair(l, "heap", "space") || is_errno(l) ||
+           hb_sentence_has_pair(l, "heap", "space") || hb_sentence_has_pair(l, "off", "heap") ||
+           is_errno(l) ||
            (is_memory_error(l, 0) &&
             (l->count == 2 || (l->word[1].keys &&
                                !hb_sentence_has(l, ALLOCS)))); /* a device's says what it wanted */

@@ -39,7 +39,8 @@ static bool is_change(const struct hb_sentence *l)
 /* "how to solve this": it happened. */
 static bool solves(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"solve", "resolve", "fix", "handle", "deal", "debug", NULL};
+    static const char *const verbs[] = {"solve", "resolve", "fix",     "handle",
+                                        "deal",  "debug",   "process", NULL};
     return hb_sentence_is_any(l, i, verbs);
 }
 
@@ -183,6 +184,52 @@ static bool is_general(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
 }
 
+/* "has an OOM killer", "the OOM threshold", "a metric of OOM kills", "how many tasks were killed":
+ * a part of a system, or a count. What the killer did has happened. */
+static bool is_part(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 2, BACK = 4 };
+    static const char *const parts[] = {"threshold", "metric",  "metrics",
+                                        "policy",    "counter", NULL};
+    static const char *const counts[] = {"metric", "metrics", "rate", "number", "count", NULL};
+    static const char *const does[] = {"preemptively", "kills", "is", "can", "picks", NULL};
+    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
+        if (hb_sentence_is_any(l, k, parts) ||
+            (hb_sentence_is(l, k, "killer") &&
+             (hb_sentence_is(l, i - 1, "an") || hb_sentence_is_any(l, k + 1, does) ||
+              hb_sentence_is_any(l, k + 1, parts))))
+            return true;
+    for (int k = i - 1; k > 0 && k >= i - BACK && l->word[k].kind == HB_WORD_TEXT; k--)
+        if ((hb_sentence_is(l, k, "of") || hb_sentence_is(l, k, "for")) &&
+            hb_sentence_is_any(l, k - 1, counts))
+            return true;
+    for (int k = i - 1; k > 0 && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is(l, k, "many") && hb_sentence_is(l, k - 1, "how"))
+            return true;
+    return false;
+}
+
+/* "to kill workers when the node is full", "by killing a process": how a system works */
+static bool is_purpose(const struct hb_sentence *l, int i)
+{
+    for (int k = i; k > 0 && l->word[k - 1].kind == HB_WORD_TEXT; k--)
+        if ((hb_sentence_is(l, k, "kill") && hb_sentence_is(l, k - 1, "to")) ||
+            (hb_sentence_is(l, k, "killing") && hb_sentence_is(l, k - 1, "by")))
+            return true;
+    return false;
+}
+
+/* "a version is critical, as it is giving OOM without it", "as earlier versions result in OOM" */
+static bool is_averted(const struct hb_sentence *l, int i)
+{
+    for (int k = i - 1; k > 0 && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is(l, k, "versions") &&
+            (hb_sentence_is(l, k - 1, "earlier") || hb_sentence_is(l, k - 1, "older")))
+            return true;
+    return hb_sentence_is(l, i + 1, "without") &&
+           (hb_sentence_is(l, i + 2, "it") || hb_sentence_is(l, i + 2, "this"));
+}
+
 /* "Is it possible to go on when it is out of memory?": asks for something else than to mend it */
 static bool is_wished(const struct hb_sentence *l, int first, int i)
 {
@@ -210,6 +257,8 @@ static bool is_question(const struct hb_sentence *l, int i)
     if ((hb_sentence_is(l, first, "will") || hb_sentence_is(l, first, "would")) &&
         hb_sentence_is(l, first + 1, "i"))
         return true;
+    if (hb_sentence_is(l, first, "whats") || hb_sentence_is(l, first, "what"))
+        return hb_sentence_is(l, i - 1, "the") || hb_sentence_is(l, i - 1, "an");
     return is_wished(l, first, i) ||
            (hb_sentence_is_any(l, first, verbs) &&
             (hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
@@ -220,17 +269,30 @@ static bool is_question(const struct hb_sentence *l, int i)
 static bool is_possible(const struct hb_sentence *l, int k, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be", NULL};
+    static const char *const guesses[] = {"almost", "likely", "probably", NULL};
     bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
                (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
+    if (hb_sentence_is(l, k, "will") && hb_sentence_is_any(l, k + 1, guesses))
+        return true;
     return (can && hb_sentence_is_any(l, k + 1, coming)) ||
            (hb_sentence_is(l, k, "may") && !has_happened(l, k, i));
 }
 
-/* "how to avoid", "in case of", "did it", "you will", "you would get" */
+/* "how to avoid", but not "how to split a model to solve" it; i is the refusal */
+static bool is_how_to(const struct hb_sentence *l, int k, int i)
+{
+    if (!hb_sentence_is(l, k, "how") || !hb_sentence_is(l, k + 1, "to"))
+        return false;
+    for (int n = k + 2; n < i; n++)
+        if (hb_sentence_is(l, n - 1, "to") && solves(l, n))
+            return false;
+    return true;
+}
+
+/* "in case of", "did it", "you will", "you would get" */
 static bool is_told_of(const struct hb_sentence *l, int k)
 {
-    return (hb_sentence_is(l, k, "how") && hb_sentence_is(l, k + 1, "to") && !solves(l, k + 2)) ||
-           (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
+    return (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
            (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")) ||
            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "would") &&
@@ -241,7 +303,7 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
         is_heading(l) || is_handled(l, i) || is_answered(l, i) || is_general(l, i) ||
-        is_question(l, i))
+        is_question(l, i) || is_part(l, i) || is_purpose(l, i) || is_averted(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
@@ -252,7 +314,7 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
             return true;
     }
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
-        if (is_possible(l, k, i) || is_told_of(l, k))
+        if (is_possible(l, k, i) || is_how_to(l, k, i) || is_told_of(l, k))
             return true;
     return false;
 }

@@ -32,7 +32,7 @@ for row in "$work"/wild.*.row; do
     fi
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 3586
+ok "the table has its $count texts" test "$count" -ge 3740
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -246,7 +246,7 @@ taught 'the dataloader workers take huge amounts of RAM' 'it fails: out of memor
 out_has '"cause": "host_memory"'
 taught 'I have 16 GB of RAM' 'it fails: out of memory'
 out_has '"cause": "unknown"'
-taught 'the compiler requires huge amounts of RAM' 'it fails on the GPU' 'it fails: out of memory'
+taught 'the dataloader workers take huge amounts of RAM' 'it fails on the GPU' 'it fails: out of memory'
 out_has '"cause": "unknown"'
 for text in 'Finally my CPU memory used up and the program crashed' 'the data loader worker killed after running for a while'; do
     taught "$text"
@@ -388,6 +388,18 @@ for text in 'it seems to be RAM, which fills up completely' 'memory accumulates 
     taught "$text"
     out_has '"cause": "host_memory"'
 done
+# In the wrong order, what cannot be had without it, whose memory is filled, how to solve it.
+taught 'RuntimeError: cuda of out memory'
+out_has '"known": true'
+taught 'I cannot train it at all without OOM'
+out_has '"known": true'
+taught 'the GPU memory gets filled and training crashes with OOM'
+out_has '"cause": "unknown"'
+taught 'How to split a model over two GPUs to solve CUDA out of memory?'
+out_has '"known": true'
+taught 'OutOfMemory: no room on the device. Requested size was 2147483648 bytes'
+out_has '"wanted_bytes": 2147483648'
+first remat 'fine-tuning, train_bs = 1' 'OOM'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
     'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'so it is easy to exceed the gpu memory' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
@@ -401,7 +413,11 @@ for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no o
     '# 4bit models for 4x faster downloading + no OOMs.' \
     '# [BUG] Catch and propagate rmm out of memory errors up to Python' \
     'the memory limit shall be exceeded and the pod should be killed' 'The status "OOMKilled" never occurs.' \
-    '# Reserve allocation should be displayed when erroring due to lack of memory'; do
+    '# Reserve allocation should be displayed when erroring due to lack of memory' \
+    'Each node has an OOM killer that preemptively kills workers' 'a metric of OOM kills' 'How many tasks were killed by OOM' \
+    'it frees memory by killing a process that would OOM' "What's the OOM threshold" \
+    'For some models, it will almost certainly lead to out of memory problems.' \
+    'Install the latest version, as it is giving OOM without it' 'version 4.32, as earlier versions results in OOM'; do
     printf '%s\n' "$named" >"$work/named.log"
     expect 1 hbmsim explain "$work/named.log"
 done

@@ -18,8 +18,10 @@ evaluat evict exllam falcon finetun gradient infer inferenc inpaint invoke kubel
 mixtral ollama optimiz predict pretrain protein qlora qwen reconstruct render rerank resnet restor retrain sampl
 segment serv starcoder swap synthes tokeniz train trainer transcri transduc upscal vicuna voxel whisper wizard
 worker'''.split()
+TONGUES = {'\u8bad\u7ec3': 'train*', '\u5fae\u8c03': 'finetun*', '\u5b66\u7fd2': 'train*', '\u63a8\u7406': 'infer*',
+           '\u63a8\u8ad6': 'infer*', '\u90e8\u7f72': 'serv*'}  # what two characters mean; as in evidence.c
 NAMED = set('generate generating generation'.split())  # weighed in any case, as stems are
-PLAIN = set('''about after all also and any are because been but can could did does for from had has have how into its just more
+PLAIN = set('''generated about after all also and any are because been but can could did does for from had has have how into its just more
 not now only other out please same should since some than that the their them then there they this was were what when which while will
 with would you your'''.split())
 REFUSED = set('''alloc allocat* allocate allocated allocation allocator already bytes capacity cuda device error exception
@@ -44,7 +46,8 @@ def words_of(text):
         before = None
         for run in WORD.findall(line):
             if run[0] >= '\x80':
-                found.update(run[i:i + 2] for i in range(len(run) - 1))
+                pairs = {run[i:i + 2] for i in range(len(run) - 1)}
+                found |= pairs | {TONGUES[pair] for pair in pairs if pair in TONGUES}
                 before = None
                 continue
             whole = run.lower()[:LETTERS]
