@@ -209,6 +209,18 @@ static bool try_origin(struct reading *r, const struct origin *o, enum hb_measur
     return want == HB_MEASURED_KIND_COUNT || want == r->out->kind;
 }
 
+static bool tells_request(const struct hb_log *log)
+{
+    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++)
+        if (hb_log_seen(log, (enum hb_log_kind)kind) &&
+            hb_log_fact(log, (enum hb_log_kind)kind, HB_FACT_ASKED) >= 0)
+            return true;
+    return false;
+}
+
+static const char refused_alone[] =
+    "the log tells the request that failed, not what stood beside it";
+
 bool hb_measured_read(struct hb_arena *arena, const struct hb_log *log, enum hb_measured_kind want,
                       struct hb_measured *out_measured, const char **out_reason)
 {
@@ -216,6 +228,8 @@ bool hb_measured_read(struct hb_arena *arena, const struct hb_log *log, enum hb_
     *out_reason = want == HB_MEASURED_KIND_COUNT
                       ? "the log has no figure that a prediction can be compared with"
                       : "the log has no figure of the kind asked for";
+    if (want == HB_MEASURED_KIND_COUNT && tells_request(log))
+        *out_reason = refused_alone;
     if (hb_log_seen(log, HB_LOG_GATHER) && has_failed(log)) {
         *out_reason = "the failure is of gathering an array over all processes while the state is "
                       "loaded, not of the step";
@@ -233,7 +247,7 @@ bool hb_measured_read(struct hb_arena *arena, const struct hb_log *log, enum hb_
             add_rounding(&r);
             return true;
         }
-        *out_reason = "the log tells the request that failed, not what stood beside it";
+        *out_reason = refused_alone;
     }
     return false;
 }

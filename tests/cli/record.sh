@@ -75,6 +75,9 @@ err_is 'hbmsim record: no record: the log has no figure that a prediction can be
 out_is ''
 expect 1 hbmsim record $logs/cuda-async.log --config "$work/m.yaml" --id x
 err_is 'hbmsim record: no record: the log tells the request that failed, not what stood beside it'
+printf 'RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 1.00G on TPU, device ordinal 3\n' >"$work/refused.log"
+expect 1 hbmsim record "$work/refused.log" --config "$work/m.yaml" --id x
+err_is 'hbmsim record: no record: the log tells the request that failed, not what stood beside it'
 expect 1 hbmsim record $logs/multihost-load.log --config "$work/m.yaml" --id x
 err_has 'not of the step'
 expect 1 hbmsim record $logs/memory-analysis.log --config "$work/m.yaml" --id x --kind max_allocated
