@@ -102,7 +102,9 @@ static void emit_remat(struct hb_str *out, const struct hb_spec *s)
 {
     enum hb_policy policy = s->model.blocks[0].remat.policy;
     hb_str_add(out, "\n[activation_checkpoint]\n");
-    if (policy == HB_POLICY_NONE)
+    if (policy == HB_POLICY_NONE && s->remat.budget < 1)
+        hb_str_addf(out, "mode = \"memory_budget\"\nmemory_budget = %g\n", s->remat.budget);
+    else if (policy == HB_POLICY_NONE)
         hb_str_add(out, "mode = \"none\"\n");
     else if (policy == HB_POLICY_FULL && s->remat.every == 1)
         hb_str_add(out, "mode = \"full\"\n");

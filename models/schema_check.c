@@ -337,6 +337,10 @@ static void check_remat(struct checker *c)
         fault(c, "remat.modules",
               "parts are named, but policy is not none; allowed: policy: none, "
               "or []");
+    if (r->budget < 1 && (r->all.policy != HB_POLICY_NONE || !c->spec->runtime.compile))
+        fault(c, "remat.budget",
+              "below 1, but policy is not none or layers are not compiled; allowed: policy: none "
+              "with runtime.compile: true, or 1");
 }
 
 static void check_chunk_layers(struct checker *c, int64_t layers, int64_t stages)

@@ -491,6 +491,9 @@ static const struct hb_key remat_keys[] = {
     INT("every", SPEC(remat.every), 1, LAYERS_MAX, "1", "only each n-th layer is rematerialised"),
     MASK("modules", SPEC(remat.modules), remat_modules, "[]",
          "policy none: only these parts are recomputed"),
+    REAL("budget", SPEC(remat.budget), 0, 1, "1",
+         "policy none, runtime.compile: torch's activation_memory_budget: the share of a compiled "
+         "layer's saved activations that it keeps; 0: its input alone"),
 };
 
 static const struct hb_key own_remat_keys[] = {REMAT_KEYS(REMAT, INHERITED)};

@@ -300,6 +300,7 @@ struct hb_remat_more {
     bool outer;
     int64_t every;
     uint32_t modules; /* mask of HB_RM_* */
+    double budget;    /* of a compiled layer; 1: none */
 };
 
 enum hb_remat_module {

@@ -513,6 +513,30 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
     return HB_REFUSE(r, gaps);
 }
 
+/* The share of a compiled layer's activations that torch's partitioner keeps: told of Llama's
+ * layer, whole on a rank. */
+static bool check_budget(const struct hb_refusing *r, const struct hb_spec *s,
+                         const struct hb_block *b)
+{
+    static const char *const key = "remat.budget";
+    const struct hb_attention *a = &b->attention;
+    if (s->remat.budget >= 1)
+        return true;
+    const struct hb_refusal gaps[] = {
+        {s->mesh[HB_AX_TENSOR] > 1 || s->mesh[HB_AX_SEQUENCE] > 1, key,
+         "not simulated with mesh.tensor or mesh.sequence yet; use 1"},
+        {parts_passes(s), key,
+         "not simulated with schedules that part the backward pass yet; use 1"},
+        {b->norm != HB_NORM_RMS || b->post_norm || a->qk_norm != HB_QKN_NONE || b->dropout > 0, key,
+         "simulated with two RMSNorms a layer, and without dropout, only yet; use 1"},
+        {b->mlp.kind != HB_MLP_SWIGLU || b->mlp.fused || a->fused_qkv, key,
+         "simulated with swiglu, and products of their own, only yet; use 1"},
+        {a->bias != HB_BIAS_NONE || b->mlp.bias, key, "not simulated with biases yet; use 1"},
+        {s->precision.fp8 != HB_FP8_NONE, key, "not simulated with precision.fp8 yet; use 1"},
+    };
+    return HB_REFUSE(r, gaps);
+}
+
 /* Products in f32, or, of f32 parameters without FSDP, under torch.autocast. */
 static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
 {
@@ -572,6 +596,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
         ok &= check_post_norm(r, s, b);
         ok &= check_gpt(r, s, b);
         ok &= check_mla(r, s, b);
+        ok &= check_budget(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);
         ok &= HB_REFUSE(r, list);
     }

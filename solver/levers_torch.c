@@ -20,7 +20,8 @@ static const char *set_policy(struct hb_turn *t, struct hb_remat policy, int64_t
         t->blocks[i].remat = policy;
     }
     t->s->remat.all = policy;
-    t->s->remat.modules = 0; /* parts are named with policy none alone */
+    t->s->remat.modules = 0; /* with policy none alone, as a budget */
+    t->s->remat.budget = 1;
     t->s->remat.every = every;
     return changed ? NULL : "the layers are checkpointed so already";
 }

@@ -92,8 +92,10 @@ void hb_torch_cell_spec(const struct hb_spec *base, const struct hb_cell *cell, 
     bool titan = base->runtime.framework != HB_FW_MEGATRON;
     out->hardware.memory_bytes = 0; /* a plan leans on no memory that is given back in need */
     out->remat.every = cell->torch.every;
-    if (cell->torch.policy) /* modules go with what is written */
+    if (cell->torch.policy) { /* modules and a budget go with what is written */
         out->remat.modules = 0;
+        out->remat.budget = 1;
+    }
     out->sharding.reshard_after_forward = cell->torch.reshard;
     if (!cell->torch.reshard) /* a number of ranks goes with it */
         out->sharding.reshard_ranks = 0;

@@ -129,7 +129,7 @@ static void build_part(struct hb_eager *e, struct part *part, const struct hb_bl
                        int64_t layers)
 {
     int64_t units = hb_div_up(layers, b->unit), every = e->spec->remat.every;
-    bool remat = b->remat.policy != HB_POLICY_NONE;
+    bool remat = hb_eager_remat(e, b).policy != HB_POLICY_NONE;
     *part = (struct part){.block = b};
     part->trips[0] = remat ? units / every : 0;
     part->trips[1] = units - part->trips[0];

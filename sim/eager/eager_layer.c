@@ -9,6 +9,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "models/dtype.h"
+#include "sim/eager/knapsack.h"
 #include "sim/eager/titan.h"
 
 /* Bytes an element, forwards and backwards. */
@@ -663,6 +665,12 @@ static void mark_remade(struct hb_eager *e, struct hb_eager_layer *l, const stru
     }
 }
 
+struct hb_remat hb_eager_remat(const struct hb_eager *e, const struct hb_block *block)
+{
+    return hb_knapsack_remat(e->arena, e->spec, block, (int64_t)e->tokens,
+                             hb_dtype_bits(e->spec->precision.compute) / 8);
+}
+
 void hb_eager_layer_build(struct hb_eager *e, const struct hb_block *block, int64_t at, bool remat,
                           struct hb_eager_layer *out)
 {
@@ -673,8 +681,9 @@ void hb_eager_layer_build(struct hb_eager *e, const struct hb_block *block, int6
     for (uint32_t i = 0; i < out->count && norms; i++)
         if (hb_str_same(out->pieces[i].name, "norm"))
             out->pieces[i].remade = true;
+    struct hb_remat r = hb_eager_remat(e, block);
     if (remat)
-        mark_remade(e, out, &block->remat);
+        mark_remade(e, out, &r);
 }
 
 double hb_eager_layer_flops(const struct hb_eager_layer *layer)

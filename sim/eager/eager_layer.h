@@ -55,6 +55,8 @@ struct hb_eager_layer {
     uint32_t cap;
 };
 
+/* What a layer of the block keeps: its own policy, or what its budget comes to. */
+struct hb_remat hb_eager_remat(const struct hb_eager *e, const struct hb_block *block);
 /* at: which of a unit's layers. remat: the layer is one of those that `remat` applies to. */
 void hb_eager_layer_build(struct hb_eager *e, const struct hb_block *block, int64_t at, bool remat,
                           struct hb_eager_layer *out);

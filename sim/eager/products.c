@@ -1,6 +1,7 @@
 /* Products with a weight, their workspaces, and what autocast makes of them: see ops.h. */
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/eager/knapsack.h"
 #include "sim/eager/ops.h"
 #include "sim/eager/zero3.h"
 
@@ -174,7 +175,10 @@ static uint32_t cast_all(struct hb_tape *t, uint32_t x, const struct hb_linear *
 /* Of a policy that keeps every second product: the first, the third ... */
 static bool is_kept(struct hb_kept *kept)
 {
-    return kept && kept->products++ % 2 == 0;
+    int at = kept ? kept->products++ : 0;
+    if (kept && kept->budget)
+        return hb_knapsack_keeps(kept->budget, at);
+    return kept && at % 2 == 0;
 }
 
 uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_made made)

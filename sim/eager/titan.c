@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/params.h"
+#include "sim/eager/knapsack.h"
 #include "sim/eager/memory.h"
 #include "sim/eager/short.h"
 #include "sim/eager/titan_parts.h"
@@ -294,11 +295,11 @@ static void run_step(struct hb_titan *e, bool first)
 
 /* --- building it --- */
 
-static enum hb_titan_mode find_mode(const struct hb_titan *e, const struct hb_block *b, int64_t at)
+static enum hb_titan_mode find_mode(const struct hb_titan *e, const struct hb_remat *r, int64_t at)
 {
-    if (b->remat.policy == HB_POLICY_NONE || at % e->spec->remat.every != 0)
+    if (r->policy == HB_POLICY_NONE || at % e->spec->remat.every != 0)
         return HB_TITAN_PLAIN;
-    return b->remat.policy == HB_POLICY_FULL || !b->remat.save ? HB_TITAN_FULL : HB_TITAN_OPS;
+    return r->policy == HB_POLICY_FULL || !r->save ? HB_TITAN_FULL : HB_TITAN_OPS;
 }
 
 /* Of a short program those are run whose kind is new, and the last two; the others count at the
@@ -424,13 +425,16 @@ static void build_layers(struct hb_titan *e)
     for (int i = 0; i < m->block_count; i++)
         all += m->blocks[i].repeat;
     e->layers = hb_arena_alloc(e->t->arena, (size_t)all, sizeof *e->layers);
-    for (int i = 0; i < m->block_count; i++)
-        for (int64_t k = 0; k < m->blocks[i].repeat; k++, at++) {
-            struct hb_titan_layer l = {.e = e, .block = &m->blocks[i], .at = at};
-            l.mode = find_mode(e, l.block, at);
+    for (int i = 0; i < m->block_count; i++) {
+        const struct hb_block *b = &m->blocks[i];
+        struct hb_remat r = hb_knapsack_remat(e->t->arena, e->spec, b, e->tokens, e->t->width);
+        for (int64_t k = 0; k < b->repeat; k++, at++) {
+            struct hb_titan_layer l = {.e = e, .block = b, .at = at, .remat = r};
+            l.mode = find_mode(e, &r, at);
             if (is_of_rank(e, at) && is_run(e, &l, all))
                 e->layers[e->layer_count++] = l;
         }
+    }
     for (int64_t i = 0; i < e->layer_count; i++)
         build_units(e, i);
     if (e->spec->runtime.wrap_root)

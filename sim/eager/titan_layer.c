@@ -7,6 +7,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/eager/knapsack.h"
 #include "sim/eager/titan.h"
 #include "sim/eager/titan_parts.h"
 
@@ -117,13 +118,14 @@ static uint32_t run_heads(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
         replace(t, &v, hb_ops_repeat(t, v, times, own == 1, "v repeated"));
     }
     const struct hb_sharding *s = &l->e->spec->sharding;
+    bool keeps = !kept || !kept->budget || hb_knapsack_keeps_attention(kept->budget);
     uint32_t o = hb_ops_sdpa(t, (struct hb_sdpa){.q = q,
                                                  .k = k,
                                                  .v = v,
                                                  .rows = l->e->tokens,
                                                  .heads = a->heads / l->e->ways,
                                                  .width = a->head_dim,
-                                                 .kept = kept,
+                                                 .kept = keeps ? kept : NULL,
                                                  .ways = l->e->spec->mesh[HB_AX_SEQUENCE],
                                                  .gathers = s->sequence_kind == HB_SEQ_ALL_GATHER,
                                                  .balanced = s->sequence_balance});
@@ -381,6 +383,7 @@ static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
     struct hb_kept *kept = run && l->mode == HB_TITAN_OPS ? &run->kept : NULL;
     if (kept) {
         kept->again = again;
+        kept->budget = l->e->spec->remat.budget < 1 ? &l->remat : NULL;
         kept->next = kept->products = 0;
     }
     hb_zero3_enter_plain(l->e->zero3);

@@ -66,6 +66,7 @@ struct hb_titan_layer {
     bool parted; /* each expert over the tensor axis, whose ranks gather the tokens for it */
     struct hb_weight *by_role[HB_TITAN_W_COUNT]; /* null: not there */
     enum hb_titan_mode mode;
+    struct hb_remat remat;  /* of its block, or what its budget comes to */
     int64_t at;             /* of the model's layers */
     struct hb_unit *before; /* whose gather follows in the backward pass; null */
     uint32_t in;            /* values of the microbatch that runs */

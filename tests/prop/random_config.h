@@ -313,8 +313,10 @@ static inline void put_remat(struct config *c)
         put_policy(c, "remat");
     else if (chance(c, 30))
         put_modules(c);
-    if (chance(c, 10))
+    if (chance(c, 10)) {
         put(c, "remat.every", 2);
+        put_text(c, "remat.budget=1"); /* less is torch's */
+    }
     for (int b = 0; b < c->blocks; b++)
         if (chance(c, 15)) {
             put_text(c, hb_arena_printf(c->arena, "model.blocks[%d].name=own%d", b, b));

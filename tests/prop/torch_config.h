@@ -121,6 +121,19 @@ static void torch_loss(struct hb_str *s, struct hb_rng *rng, bool plain)
     hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n", kernel, held, (long long)chunks);
 }
 
+/* A budget is of compiled layers alone. */
+static void torch_titan_remat(struct hb_str *s, struct hb_rng *rng, struct hb_rng side, bool plain)
+{
+    const char *policy = plain && torch_chance(rng, 15)
+                             ? "names, save: [], offload: [layer_in]"
+                             : TORCH_ONE_OF(rng, "none", "full", "full",
+                                            "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]");
+    bool budget = hb_str_same(policy, "none") && torch_chance(&side, 10);
+    hb_str_addf(s, "remat: {policy: %s, every: %lld%s}\n", policy,
+                (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1),
+                budget ? TORCH_ONE_OF(&side, ", budget: 0", ", budget: 0.3", ", budget: 0.7") : "");
+}
+
 /* plain: without FSDP, one device or copies. What side draws moves nothing else. */
 static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side, bool plain,
                         bool experts)
@@ -151,12 +164,7 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side
         plain || experts ? "0" : TORCH_ONE_OF(rng, "0", "0", "0", "2", "4"),
         TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"),
         zero ? "true" : "false", zero ? TORCH_ONE_OF(rng, "true", "false") : "false");
-    hb_str_addf(s, "remat: {policy: %s, every: %lld}\n",
-                plain && torch_chance(rng, 15)
-                    ? "names, save: [], offload: [layer_in]"
-                    : TORCH_ONE_OF(rng, "none", "full", "full",
-                                   "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]"),
-                (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1));
+    torch_titan_remat(s, rng, side, plain);
     if (plain)
         hb_str_addf(s,
                     "precision: {params: %s, grads: params%s}\n"

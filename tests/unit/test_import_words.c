@@ -266,8 +266,9 @@ static const struct row {
     {"model_spec: {name: llama3, flavor: 8B}\noptimizer: {param_groups: [{optimizer_name: AdamW},\n"
      "  {optimizer_name: DistMuon}]}\n",
      "optimizer.name=muon", NULL},
-    {TITAN "[activation_checkpoint]\nmode = \"memory_budget\"\n", "compiler=torch",
-     "activation_checkpoint.mode: memory_budget; selective by operation is taken"},
+    {TITAN "[activation_checkpoint]\nmode = \"memory_budget\"\nmemory_budget = 0.3\n"
+           "[compile]\nenable = true\n",
+     "remat.budget=0.3", NULL},
     /* MaxText */
     {"base_emb_dim: 64\nbase_num_decoder_layers: 0\nbase_num_query_heads: 4\ndecoder_block: "
      "llama2\n",
