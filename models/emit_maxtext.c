@@ -146,6 +146,22 @@ static void emit_types(struct hb_str *out, const struct hb_spec *s)
         hb_str_add(out, "# cannot be said: this optimizer\n");
 }
 
+/* qwix: scales of rows and columns, or a fixed range, without which no weight is gathered in 8
+ * bit. */
+static void emit_fp8(struct hb_str *out, const struct hb_precision *p)
+{
+    const char *method = p->fp8 == HB_FP8_TENSORWISE ? "fixed,-224,224" : "absmax";
+    if (p->fp8 == HB_FP8_NONE)
+        return;
+    hb_str_addf(out,
+                "quantization=fp8_full\nuse_qwix_quantization=True\n"
+                "weight_quantization_calibration_method=%s\n"
+                "act_quantization_calibration_method=%s\n",
+                method, method);
+    if (p->fp8_gather)
+        hb_str_add(out, "use_tokamax_gmm=True\nshard_exp_on_fsdp=True\n");
+}
+
 static const char *truth(bool value)
 {
     return value ? "true" : "false";
@@ -225,6 +241,7 @@ void hb_emit_maxtext_run(struct hb_str *out, const struct hb_spec *s, const char
     emit_mesh(out, s, hb_hosts_of(out->arena, s, data_dir).count);
     emit_batch(out, s);
     emit_types(out, s);
+    emit_fp8(out, &s->precision);
     emit_kernels(out, s);
     emit_experts(out, &s->model);
     emit_policies(out, &s->model);

@@ -44,11 +44,22 @@ static const char *say_blocks(struct hb_arena *arena, int blocks)
                            blocks, MOST_BLOCKS);
 }
 
+static bool all_ragged(const struct hb_spec *spec)
+{
+    bool all = true;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        const struct hb_moe *m = &spec->model.blocks[i].moe;
+        all = all && (!m->experts || m->dispatch == HB_DISPATCH_RAGGED);
+    }
+    return all;
+}
+
 /* time: of its speed more is known than of its memory. */
 static bool check(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *spec,
                   bool time)
 {
     bool torch = spec->compiler == HB_TORCH;
+    bool narrow = spec->precision.fp8 != HB_FP8_NONE && !torch;
     int64_t unrolled = unrolled_layers(spec);
     int blocks = spec->model.block_count;
     const struct hb_refusal refusals[] = {
@@ -57,8 +68,20 @@ static bool check(struct hb_diag *diag, const struct hb_node *root, const struct
          "pipeline.schedule",
          "only spmd is simulated yet, no gpipe, 1f1b, interleaved or zero_bubble; use spmd, or "
          "mesh.pipeline 1"},
-        {!time && spec->precision.fp8 != HB_FP8_NONE && !torch, "precision.fp8",
-         "not simulated yet; use fp8: none"},
+        {!time && narrow && spec->compiler == HB_XLA_GPU, "precision.fp8",
+         "not simulated for xla-gpu yet; use fp8: none"},
+        {!time && narrow && spec->precision.fp8 > HB_FP8_ROWWISE, "precision.fp8",
+         "only tensorwise and rowwise are simulated but with compiler: torch; use one of them, or "
+         "none"},
+        {!time && narrow && spec->precision.fp8_params, "precision.fp8_params",
+         "not simulated but with compiler: torch; use false"},
+        {!time && narrow && spec->precision.fp8_gather && spec->precision.fp8 != HB_FP8_TENSORWISE,
+         "precision.fp8_gather", "goes with fp8: tensorwise, one scale for all; use it, or false"},
+        {!time && narrow && !all_ragged(spec), "precision.fp8",
+         "experts' products in 8 bit are simulated with moe.dispatch: ragged only; use that, or "
+         "fp8: none"},
+        {!time && narrow && spec->mesh[HB_AX_PIPELINE] > 1, "precision.fp8",
+         "not simulated beside a pipeline yet; use fp8: none, or mesh.pipeline: 1"},
         {!time && spec->model.mtp > 0 && spec->mesh[HB_AX_PIPELINE] > 1 && !torch, "model.mtp",
          "not simulated beside a pipeline yet; use mtp: 0, or mesh.pipeline: 1"},
         {spec->loss.kernel != HB_LOSS_EAGER && !torch, "loss.kernel",

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-enum { MOST_TABLES = 48, CHAINS = 256, KEY_WORDS = 18 + MOST_TABLES };
+enum { MOST_TABLES = 48, CHAINS = 256, KEY_WORDS = 17 + MOST_TABLES };
 
 /* How an op's cost follows the layers; equal rules share a table. */
 struct rule {
@@ -80,7 +80,6 @@ static void make_key(const struct find *f, uint32_t index, struct rule *r)
                                                      (uint64_t)op->cols,
                                                      (uint64_t)op->depth,
                                                      bits_of(op->batch),
-                                                     bits_of(op->ahead_bytes),
                                                      bits_of(r->flops_a),
                                                      bits_of(r->flops_step),
                                                      bits_of(r->moved_part),

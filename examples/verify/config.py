@@ -74,10 +74,12 @@ def check_attention(path, a, platform):
         only(path, a, mask='causal')
 
 
-def check_block(i, b, platform):
+def check_block(i, b, platform, fp8):
     path = 'model.blocks[%d]' % i
     only(path, b, pipelined=True, dropout=0)
     check_attention(path + '.attention', b.attention, platform)
+    if b.get('moe') and fp8:
+        only(path + '.moe', b.moe, dispatch='ragged')
     if b.get('moe'):
         only(path + '.moe', b.moe, kind=('swiglu', 'geglu'), dispatch=('ragged', 'einsum'),
              router_dtype=('f32', 'bf16'), weight_sum=('compute', 'f32'), pad_to_capacity=False,
@@ -104,8 +106,10 @@ def check_rest(c, platform):
     if 0 < c.model.positions < c.batch.seq:
         raise Refused('model.positions: %d learnt positions, and sequences of %d tokens; allowed: '
                       '0, or at least batch.seq' % (c.model.positions, c.batch.seq))
-    only('precision', c.precision, params=('f32', 'bf16'), compute=('f32', 'bf16'), fp8='none',
-         fp8_gather=False, fp8_params=False)
+    only('precision', c.precision, params=('f32', 'bf16'), compute=('f32', 'bf16'),
+         fp8=('none', 'tensorwise', 'rowwise'), fp8_gather=(False, True), fp8_params=False)
+    if c.precision.fp8_gather:
+        only('precision', c.precision, fp8='tensorwise')
     only('optimizer', c.optimizer, in_backward=False, others='same')
     for moment in c.optimizer.moments:
         if moment not in ('f32', 'bf16'):
@@ -158,7 +162,7 @@ def read(root, platform):
     c = tree(root)
     own = c.remat.get('per_block') or {}
     for i, b in enumerate(c.model.blocks):
-        check_block(i, b, platform)
+        check_block(i, b, platform, c.precision.fp8 != 'none')
         b['remat'] = Keys({**{k: c.remat[k] for k in ('policy', 'save', 'offload')},
                            **own.get(b.name, {})})
         check_policy('remat.per_block.' + b.name if b.name in own else 'remat', b.remat, b)

@@ -10,6 +10,8 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import PartitionSpec as P
 
+import fp8
+
 F32 = jnp.float32
 DTYPES = {'f32': jnp.float32, 'bf16': jnp.bfloat16}
 MASKED = -1e30
@@ -84,6 +86,21 @@ class Layer:
     # ---- small pieces
     def cast(self, w):
         return w.astype(self.dtype)
+
+    def product(self, form, x, w):
+        """Of activations and a weight, in 8 bit with precision.fp8."""
+        kind = self.config.precision.fp8
+        if kind == 'none':
+            return jnp.einsum(form, x, self.cast(w))
+        return fp8.product(x, self.cast(w), form, kind)
+
+    def grouped(self, x, w, sizes, along):
+        """along: the dimension of the weights that fsdp splits."""
+        kind = self.config.precision.fp8
+        if kind == 'none':
+            return lax.ragged_dot(x, self.cast(w), sizes)
+        over = ('fsdp', along) if self.layout.fsdp and self.config.precision.fp8_gather else None
+        return fp8.grouped(x, self.cast(w), sizes, kind, over)
 
     def norm(self, x, w, name):
         if self.block.norm == 'layernorm':
@@ -230,15 +247,16 @@ class Layer:
         a = self.attention_keys
         b, s, _ = y.shape
         if a.split_heads:
-            out = [jnp.einsum('bsd,dnh->bsnh', y, self.cast(w[n])) for n in ('wq', 'wk', 'wv')]
+            out = [self.product('bsd,dnh->bsnh', y, w[n]) for n in ('wq', 'wk', 'wv')]
             if a.bias:
                 out = [x + self.cast(w[n]).reshape(x.shape[2:])
                        for x, n in zip(out, ('bq', 'bk', 'bv'))]
             return out
         if a.bias:
-            return [(y @ self.cast(w['w' + n]) + self.cast(w['b' + n])).reshape(
+            return [(self.product('bsd,de->bse', y, w['w' + n]) + self.cast(w['b' + n])).reshape(
                 b, s, -1, a.head_dim) for n in 'qkv']
-        return [(y @ self.cast(w[n])).reshape(b, s, -1, a.head_dim) for n in ('wq', 'wk', 'wv')]
+        return [self.product('bsd,de->bse', y, w[n]).reshape(b, s, -1, a.head_dim)
+                for n in ('wq', 'wk', 'wv')]
 
     def attend(self, y, w):
         """Attention with its projections; without the residual."""
@@ -257,9 +275,9 @@ class Layer:
         o = self.attention(q, k, v)
         o = checkpoint_name(at.constrain(o, at.batch, at.seq, at.tensor, None), 'attn_ctx')
         if a.split_heads:
-            o = jnp.einsum('bsnh,nhd->bsd', o, self.cast(w['wo']))
+            o = self.product('bsnh,nhd->bsd', o, w['wo'])
         else:
-            o = o.reshape(b, s, a.heads * a.head_dim) @ self.cast(w['wo'])
+            o = self.product('bse,ed->bsd', o.reshape(b, s, a.heads * a.head_dim), w['wo'])
         if 'bo' in w:
             o = o + self.cast(w['bo'])
         return checkpoint_name(at.constrain(o, *at.residual()), 'attn_out')
@@ -278,14 +296,14 @@ class Layer:
         spec = (at.batch, at.seq, at.tensor)
 
         def product(n):
-            x = y @ self.cast(w[prefix + n])
+            x = self.product('bsd,df->bsf', y, w[prefix + n])
             return x + self.cast(w['b' + n]) if prefix == 'w' and 'b' + n in w else x
         gate = None
         if kind in ('swiglu', 'geglu'):
             gate = checkpoint_name(at.constrain(product('g'), *spec), names[0])
         up = checkpoint_name(at.constrain(product('u'), *spec), names[1])
         act = checkpoint_name(self.act(kind, gate, up), 'mlp_act')
-        out = act @ self.cast(w[prefix + 'd'])
+        out = self.product('bsf,fd->bsd', act, w[prefix + 'd'])
         return out + self.cast(w['bd']) if prefix == 'w' and 'bd' in w else out
 
     # ---- experts
@@ -352,10 +370,9 @@ class Layer:
             back = jnp.argsort(order)
             sizes = jnp.bincount(e, length=moe.experts).astype(jnp.int32)
             x = checkpoint_name(flat[order // k], 'moe_sorted')
-            gate = checkpoint_name(lax.ragged_dot(x, self.cast(wg), sizes), 'mlp_gate')
-            up = checkpoint_name(lax.ragged_dot(x, self.cast(wu), sizes), 'mlp_up')
-            o = checkpoint_name(lax.ragged_dot(self.act(moe.kind, gate, up), self.cast(wd), sizes),
-                                'moe_out')
+            gate = checkpoint_name(self.grouped(x, wg, sizes, 1), 'mlp_gate')
+            up = checkpoint_name(self.grouped(x, wu, sizes, 1), 'mlp_up')
+            o = checkpoint_name(self.grouped(self.act(moe.kind, gate, up), wd, sizes, 2), 'moe_out')
             o = o[back].reshape(rows, k, d)
             share = weights.reshape(rows, k)
             if moe.weight_sum == 'f32':
@@ -366,10 +383,12 @@ class Layer:
             return lax.psum(r, 'tensor') if at.tensor else r
         if at.devices == 1:
             return run(y, weights, chosen, w['wg'], w['wu'], w['wd'])
-        rows, inner = P(at.batch, None, None), P(None, None, at.tensor)
+        rows = P(at.batch, None, None)
+        over = at.fsdp if self.config.precision.fp8_gather else None
+        inner, down = P(None, over, at.tensor), P(None, at.tensor, over)
         return jax.shard_map(
-            run, mesh=at.mesh, in_specs=(rows, rows, rows, inner, inner, P(None, at.tensor, None)),
-            out_specs=rows, check_vma=False)(
+            run, mesh=at.mesh, in_specs=(rows, rows, rows, inner, inner, down), out_specs=rows,
+            check_vma=False)(
                 y, weights, chosen, self.cast(w['wg']), self.cast(w['wu']), self.cast(w['wd']))
 
     def feed_forward(self, y, w):

@@ -12,7 +12,8 @@ FLAT = {1: '1x1', 4: '2x2', 8: '2x4', 16: '4x4', 32: '4x8', 64: '8x8', 128: '8x1
 CUBE = {4: '2x2x1', 8: '2x2x2', 16: '2x2x4', 32: '2x4x4', 64: '4x4x4', 128: '4x4x8', 256: '4x8x8',
         512: '8x8x8', 1024: '8x8x16', 2048: '8x16x16', 4096: '16x16x16'}
 TPUS = {'tpu-v4': ('v4', CUBE), 'tpu-v5p': ('v5p', CUBE), 'tpu-v5e': ('v5e', FLAT),
-        'tpu-v6e': ('v6e', FLAT)}
+        'tpu-v6e': ('v6e', FLAT), 'tpu-v7': ('tpu7x', CUBE)}
+CHIP_DEVICES = {'tpu-v7': 2}  # devices of a chip, where it shows as more than one
 
 # What XLA:GPU asks about a device: figures of the vendors, in the words of its own description.
 NVIDIA = dict(threads_per_block_limit=1024, threads_per_warp=32, shared_memory_per_block=49152,
@@ -66,11 +67,12 @@ def topology_of(device, count):
                 count, DEVICES_PER_HOST))
         return '%s:1x%dx%d' % (GPUS[device][1], hosts or 1, DEVICES_PER_HOST if hosts else each)
     chip, shapes = TPUS[device]
+    each = CHIP_DEVICES.get(device, 1)
     for chips in sorted(shapes):
-        if chips >= count:
+        if chips * each >= count:
             return '%s:%s' % (chip, shapes[chips])
     raise Refused('hardware.count: %d is more than a slice of %s has; allowed: up to %d' % (
-        count, device, max(shapes)))
+        count, device, max(shapes) * each))
 
 
 def prepare(platform):

@@ -267,8 +267,10 @@ static void put_precision(struct hb_foreign *f, const struct hb_node *c)
     if (!hb_str_same(grads, params) && !hb_str_same(params, "bf16"))
         hb_put(f, "precision.grads", grads);
     const char *quant = hb_take_text(f, c, "quantization", "");
+    const char *method = hb_take_text(f, c, "weight_quantization_calibration_method", "absmax");
+    bool rows = hb_str_same(quant, "fp8_full") && strncmp(method, "fixed", 5) != 0;
     if (strstr(quant, "fp8"))
-        hb_put(f, "precision.fp8", "tensorwise");
+        hb_put(f, "precision.fp8", rows ? "rowwise" : "tensorwise");
     else if (quant[0])
         hb_missing(f, "quantization: %s", quant);
     if (hb_take_bool(f, c, "activations_in_float32", false)) {

@@ -196,8 +196,7 @@ static int64_t kernel_ns(const struct hb_cost *cost, const struct hb_op *op)
     double memory = divide(op->moved_bytes, hb_device_hbm_rate(cost->device, op->moved_bytes));
     double arithmetic = arithmetic_seconds(cost, op);
     double gap = (double)cost->device->op_latency_ns * 1e-9;
-    double ahead = divide(op->ahead_bytes, hb_device_hbm_rate(cost->device, op->ahead_bytes));
-    return to_ns((memory > arithmetic ? memory : arithmetic) + ahead + gap);
+    return to_ns((memory > arithmetic ? memory : arithmetic) + gap);
 }
 
 static int64_t limit_ns(int64_t ns)

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "sim/ir/narrow.h"
 #include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 
@@ -35,6 +36,8 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->spread_grad = none_list(lo, y->value_count);
     b->rows_grad = none_list(lo, y->value_count);
     b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);
+    b->narrow = none_list(lo, y->value_count);
+    b->narrow_grad = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->narrow_grad);
 }
 
 const char *hb_body_name(struct hb_body *b, int v, const char *what)
@@ -130,7 +133,9 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v)
         HB_BUG("'%s' is read by '%s' before it is there", value->name, e->name);
     const struct hb_step_op *s = &b->y->steps[value->producer];
     take_over(e, s);
-    for (int i = 0; i < s->in_count; i++)
+    if (hb_narrow_product(b->lo, s))
+        hb_emit_read(e, hb_narrow_input(b, s));
+    for (int i = 0; i < s->in_count && !hb_narrow_product(b->lo, s); i++)
         hb_body_read(b, e, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
         hb_emit_read(e, hb_body_weight(b, s->leaf));
@@ -284,7 +289,10 @@ static void run_op(struct hb_body *b, const struct hb_step_op *s)
         w = hb_spread_weight(b, s, w, false);
         hb_emit_read(&e, b->rows[s->in[0]]);
     }
-    for (int i = 0; i < s->in_count && s->spread == 0; i++)
+    bool narrow = hb_narrow_product(b->lo, s);
+    if (narrow)
+        hb_emit_read(&e, hb_narrow_input(b, s));
+    for (int i = 0; i < s->in_count && s->spread == 0 && !narrow; i++)
         hb_body_read(b, &e, s->in[i]);
     hb_emit_read(&e, w);
     if (s->leaf != HB_NONE)
@@ -353,7 +361,7 @@ void hb_body_unstow(struct hb_body *b)
 uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool keep)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
-        b->now[v] = b->spread[v] = b->rows[v] = HB_NONE;
+        b->now[v] = b->spread[v] = b->rows[v] = b->narrow[v] = HB_NONE;
     b->now[b->y->input] = in;
     if (keep && b->own_weights)
         hb_body_unstow(b);
@@ -512,7 +520,7 @@ static bool waits_for_kernel(const struct hb_body *b, const struct hb_step_op *s
 void hb_body_recompute(struct hb_body *b)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++)
-        b->now[v] = b->spread[v] = b->rows[v] = HB_NONE;
+        b->now[v] = b->spread[v] = b->rows[v] = b->narrow[v] = HB_NONE;
     b->recomputed = true;
     hb_body_unstow(b);
     for (uint32_t i = 0; i < b->y->step_count; i++) {

@@ -30,6 +30,8 @@ struct hb_body {
     /* By value, where ragged products are spread over experts (spread.h): by expert, and as rows,
      * its own and its gradient; HB_NONE. */
     uint32_t *spread, *rows, *spread_grad, *rows_grad;
+    uint32_t *narrow;           /* by value: its copy in 8 bit; HB_NONE */
+    uint32_t (*narrow_grad)[2]; /* and those of its gradient, by row and by column */
     uint32_t *weights; /* by leaf: cast or gathered, between the passes of this layer; HB_NONE */
     const struct hb_step_op *inlined; /* product whose input's gradient the next step makes; null */
     uint32_t mask;                    /* hoisted causal mask and its fill value; HB_NONE */

@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/head.h"
+#include "sim/ir/narrow.h"
 #include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 #include "sim/ir/when.h"
@@ -85,6 +86,10 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
     e.name = hb_name(lo, "gradient of ", l->name);
     if (s->spread > 0) {
         hb_spread_read_weight(b, &e, s);
+    } else if (hb_narrow_product(lo, s)) {
+        hb_narrow_gradient(b, s, g);
+        hb_emit_read(&e, b->narrow_grad[s->out[0]][1]);
+        hb_emit_read(&e, hb_narrow_input(b, s));
     } else {
         hb_body_bring(b, s->in[0]);
         hb_emit_read(&e, g);
@@ -215,6 +220,14 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;
     e.depth = s->cols;
+    if (hb_narrow_product(b->lo, s)) {
+        hb_narrow_gradient(b, s, g);
+        g = b->narrow_grad[s->out[0]][0];
+        if (hb_narrow_clips(b->lo, s)) {
+            hb_body_bring(b, s->in[0]);
+            hb_body_read(b, &e, s->in[0]);
+        }
+    }
     hb_emit_read(&e, s->spread > 0 ? rows : g);
     hb_emit_read(&e, w);
     uint32_t before = b->grad[s->in[0]];
@@ -240,8 +253,14 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
     if (when == HB_WHEN_LATE) {
-        int in = s->in[0], from = b->y->values[in].turned;
-        hb_body_bring(b, from ? from : in); /* it waits as it is now, or was before it was turned */
+        /* It waits as it is now, in 8 bit where the product reads it so, or was before it was
+         * turned. */
+        bool narrow = hb_narrow_product(b->lo, s);
+        int in = s->in[0], from = narrow ? 0 : b->y->values[in].turned;
+        if (narrow)
+            hb_narrow_input(b, s);
+        else
+            hb_body_bring(b, from ? from : in);
         b->now[in] = from ? HB_NONE : b->now[in];
         b->grad[s->out[0]] = g;
         b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
@@ -616,8 +635,9 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     for (uint32_t v = 0; v < b->y->value_count; v++) {
         b->grad[v] = b->spread_grad[v] = b->rows_grad[v] = HB_NONE;
         b->shared[v] = false;
+        b->narrow_grad[v][0] = b->narrow_grad[v][1] = HB_NONE;
         if (!keep)
-            b->now[v] = b->rows[v] = HB_NONE;
+            b->now[v] = b->rows[v] = b->narrow[v] = HB_NONE;
     }
     b->recomputed = false;
     b->late_count = b->late_done = 0;

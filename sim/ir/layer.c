@@ -81,6 +81,8 @@ uint32_t hb_layer_matrix(struct hb_lower *lo, struct hb_layer *y, const char *na
 {
     struct hb_leaf l = make_leaf(lo, y, name, dims, rank);
     l.matrix = true;
+    l.narrow = lo->spec->precision.fp8 != HB_FP8_NONE;
+    l.experts = y->expert_leaf && rank == HB_LEAF_RANK;
     return add_leaf(lo, y, l, gather_dim);
 }
 
@@ -138,7 +140,8 @@ static void joint_leaves(struct hb_lower *lo, struct hb_layer *y)
     struct hb_split dims[2] = {{hb_mul_sat(2, d), 1}, {d, 1}};
     norm_leaf(lo, y, joint_names[0], d);
     norm_leaf(lo, y, joint_names[1], d);
-    hb_layer_matrix(lo, y, joint_names[2], dims, 2, 0);
+    uint32_t wide = hb_layer_matrix(lo, y, joint_names[2], dims, 2, 0);
+    lo->leaves[wide].narrow = false;
 }
 
 static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)

@@ -46,6 +46,8 @@ struct hb_leaf {
     int64_t stack[2];  /* leading dimensions: layers, or outer and inner blocks; 0: none */
     int64_t copies;    /* equal leaves side by side (unrolled layers share one record); >= 1 */
     bool matrix;       /* cast to the compute dtype for products */
+    bool narrow;       /* ... which are made in 8 bit */
+    bool experts;      /* of grouped products */
     bool end;          /* embedding or head, not a layer's */
     int zeros_at;      /* of its gradient, where the step's tail is known: enum hb_zeros_at */
     int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */

@@ -118,7 +118,8 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t ep = expert_ways(lo) * (tp / et);
     struct hb_split router[2] = {{d, 1}, {m->experts, 1}};
     y->expert_leaf = !lo->spec->sharding.router_over_expert;
-    hb_layer_matrix(lo, y, "router", router, 2, 0);
+    uint32_t wide = hb_layer_matrix(lo, y, "router", router, 2, 0);
+    lo->leaves[wide].narrow = false;
     y->expert_leaf = true;
     uint32_t first = lo->leaf_count;
     struct hb_split up[3] = {{m->experts, ep}, {d, 1}, {m->d_ff, et}};

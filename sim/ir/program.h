@@ -149,7 +149,6 @@ struct hb_op {
     uint32_t loop;  /* innermost loop around it; HB_NONE */
     double flops;
     double moved_bytes; /* read and written in HBM (or over the host link) */
-    double ahead_bytes; /* moved by kernels of their own that get its operands ready */
     double sent_bytes;  /* payload of a collective: the bytes of the full (gathered) tensor */
     int64_t group;      /* devices that take part; 0: no collective */
     int64_t rows;       /* of a matmul: m, n, k for the efficiency curve; 0: not known */

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/ir/narrow.h"
 #include "sim/ir/sequence.h"
 #include "base/str.h"
 
@@ -251,7 +252,9 @@ void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint
  * and holds no buffer of its own. */
 static void send_round(struct hb_lower *lo, const struct hb_leaf *l, enum hb_op_kind kind)
 {
-    struct hb_shape whole = hb_leaf_layer_shape(l, lo->compute, true);
+    bool gather = kind == HB_OP_ALL_GATHER;
+    struct hb_shape whole =
+        hb_leaf_layer_shape(l, gather ? hb_narrow_gathered(lo, l) : lo->compute, true);
     struct hb_emit e = {.name = hb_name(lo, "ring of ", l->name),
                         .kind = kind,
                         .axis = HB_AX_FSDP,
@@ -376,8 +379,11 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
         source = cast_slice(lo, l, source);
     if (l->kept != HB_NONE && lo->phase == HB_PHASE_FORWARD)
         hb_emit_simple(lo, HB_OP_COPY, "cast weight into its stack", source, l->kept);
-    l->gathered = source;
     bool gather = is_gathered(lo, l);
+    enum hb_dtype dtype = hb_narrow_gathered(lo, l);
+    if (l->narrow && (dtype == HB_DT_F8 || !gather))
+        source = hb_narrow_weight(lo, l, source, false);
+    l->gathered = source;
     if (!gather && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
         send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
@@ -385,13 +391,15 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->expert_ways > 1)
         source = gather_own_experts(lo, l, source);
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
-                          hb_leaf_layer_shape(l, lo->compute, true));
+                          hb_leaf_layer_shape(l, dtype, true));
     hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, l->gathered);
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = gathered_ways(lo, l);
     if (l->expert_ways > 1)
         send_over(op, HB_AX_EXPERT);
+    if (l->narrow && dtype != HB_DT_F8)
+        l->gathered = hb_narrow_weight(lo, l, l->gathered, true);
     uint32_t whole = l->gathered;
     if (!is_gather_kept(lo, l))
         l->gathered = HB_NONE;

@@ -30,6 +30,7 @@ struct config {
     int64_t chunk; /* layers of one chunk of the pipeline */
     int blocks;
     bool loop; /* every layer stands in the program: few of them */
+    bool gpu;
 };
 
 /* In [low, high]. */
@@ -136,7 +137,7 @@ static inline void put_hardware(struct config *c)
     static const char *const tpus[] = {"tpu-v5p", "tpu-v5e", "tpu-v6e"};
     static const char *const gpus[] = {"nvidia-h100", "amd-mi300x", "nvidia-a100-80gb",
                                        "nvidia-b200"};
-    bool gpu = chance(c, 50);
+    bool gpu = c->gpu = chance(c, 50);
     bool own = c->rng.state & 8; /* no draw of its own */
     put_text(c, own ? "compiler=xla" : gpu ? "compiler=xla-gpu" : "compiler=xla-tpu");
     put_text(c, hb_arena_printf(c->arena, "hardware.device=%s",
@@ -452,6 +453,8 @@ static inline void draw_sets(struct config *c)
         put_load(c);
     if (stages == 1 && chance(c, 10))
         put(c, "model.mtp", PICK(c, 1, 2));
+    else if (stages == 1 && !c->gpu && chance(c, 12)) /* of experts with dispatch: ragged alone */
+        put_text(c, draw(c, 0, 1) ? "precision.fp8=rowwise" : "precision.fp8=tensorwise");
 }
 
 /* What the sets say, read as any file is; false where it is not valid. why: of the first error. */

@@ -74,16 +74,6 @@ static void the_longer_of_arithmetic_and_memory(void **state)
     assert_int_equal(ns(op), 100000000 + 7);
 }
 
-/* Kernels that get operands ready run before the product, not beside it. */
-static void passes_come_before_the_product(void **state)
-{
-    (void)state;
-    struct hb_op op = {.kind = HB_OP_MATMUL, .dtype = HB_DT_BF16, .flops = 1e11};
-    op.moved_bytes = 1e9;
-    op.ahead_bytes = 2e9;
-    assert_int_equal(ns(op), 1000000 + 2000000 + 7);
-}
-
 static void products_follow_the_curve(void **state)
 {
     (void)state;
@@ -308,7 +298,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_longer_of_arithmetic_and_memory, start, end),
-        cmocka_unit_test_setup_teardown(passes_come_before_the_product, start, end),
         cmocka_unit_test_setup_teardown(products_follow_the_curve, start, end),
         cmocka_unit_test_setup_teardown(attention_follows_its_own, start, end),
         cmocka_unit_test_setup_teardown(heads_fill_the_unit_or_not, start, end),
