@@ -204,6 +204,18 @@ static uint32_t late_gradient(struct hb_body *b, const struct hb_step_op *s)
     return grad_out(b, s);
 }
 
+/* What the gradient of the input is made of in 8 bit. */
+static uint32_t narrow_gradient(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s,
+                                uint32_t g)
+{
+    hb_narrow_gradient(b, s, g);
+    if (hb_narrow_clips(b->lo, s)) {
+        hb_body_bring(b, s->in[0]);
+        hb_body_read(b, e, s->in[0]);
+    }
+    return b->narrow_grad[s->out[0]][0];
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
@@ -220,14 +232,8 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;
     e.depth = s->cols;
-    if (hb_narrow_product(b->lo, s)) {
-        hb_narrow_gradient(b, s, g);
-        g = b->narrow_grad[s->out[0]][0];
-        if (hb_narrow_clips(b->lo, s)) {
-            hb_body_bring(b, s->in[0]);
-            hb_body_read(b, &e, s->in[0]);
-        }
-    }
+    if (hb_narrow_product(b->lo, s))
+        g = narrow_gradient(b, &e, s, g);
     hb_emit_read(&e, s->spread > 0 ? rows : g);
     hb_emit_read(&e, w);
     uint32_t before = b->grad[s->in[0]];

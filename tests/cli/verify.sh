@@ -233,7 +233,7 @@ if command -v python3 >/dev/null 2>&1; then
     refuses 'model.blocks[0].mlp.fused=true' 'model.blocks[0].mlp.fused: true'
     refuses 'model.blocks[0].pipelined=false' 'model.blocks[0].pipelined: false'
     refuses precision.params=f16 'precision.params: f16 is not in the reference step; allowed: f32, bf16'
-    refuses hardware.device=tpu-v7 'hardware.device: the reference step is not compiled for tpu-v7'
+    refuses hardware.device=nvidia-gb200 'hardware.device: the reference step is not compiled for nvidia-gb200'
     model=$work/gpu.yaml
     cat >"$model" <<'YAML'
 model: {preset: llama3-8b}
