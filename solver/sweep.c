@@ -1,11 +1,14 @@
 /* Cells, their results, and who runs them: see sweep.h. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "solver/sweep.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -308,31 +311,25 @@ static const char *answer_cell(struct work *w, uint32_t index, struct hb_sweep_c
     return cell_line(w->scratch, index, cell);
 }
 
-/* Of a pipe that all children hold: the cell that is next, which who has read it moves on. */
-static uint32_t take_turn(const struct work *w, const struct hb_sweep_cell *cells, const int *turns)
+/* The next wanted cell, by a count that all children share; cell_count: there is none. */
+static uint32_t take_turn(const struct work *w, const struct hb_sweep_cell *cells,
+                          atomic_uint *turn)
 {
     uint32_t index;
-    ssize_t got;
-    while ((got = read(turns[0], &index, sizeof index)) < 0 && errno == EINTR)
-        ;
-    if (got != (ssize_t)sizeof index)
-        _exit(1);
-    while (index < w->sweep->cell_count && !is_wanted(w->ask, cells, index))
-        index++;
-    uint32_t next = index < w->sweep->cell_count ? index + 1 : index;
-    if (write(turns[1], &next, sizeof next) != (ssize_t)sizeof next)
-        _exit(1);
-    return index;
+    do
+        index = atomic_fetch_add(turn, 1);
+    while (index < w->sweep->cell_count && !is_wanted(w->ask, cells, index));
+    return index < w->sweep->cell_count ? index : w->sweep->cell_count;
 }
 
 /* A child process: one wanted cell after another, as lines into the pipe. Cells are unlike, those
  * of one value of the first axis alike: none has a share of its own. */
-static void run_child(struct work *w, const struct hb_sweep_cell *cells, const int *turns, int out)
+static void run_child(struct work *w, const struct hb_sweep_cell *cells, atomic_uint *turn, int out)
 {
     for (;;) {
         struct hb_sweep_cell cell;
         struct hb_arena_mark mark = hb_arena_mark(w->scratch);
-        uint32_t index = take_turn(w, cells, turns);
+        uint32_t index = take_turn(w, cells, turn);
         if (index == w->sweep->cell_count)
             break;
         const char *line = answer_cell(w, index, &cell);
@@ -357,29 +354,31 @@ struct children {
     int64_t count;
 };
 
-static void make_pipe(int *ends)
+/* Of all processes that are forked from here on. A child that dies leaves it as it is. */
+static atomic_uint *share_turn(void)
 {
-    if (pipe(ends) != 0)
-        hb_die("no pipe for a process: %s", strerror(errno));
+    atomic_uint *turn =
+        mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (turn == MAP_FAILED)
+        hb_die("no memory for processes: %s", strerror(errno));
+    atomic_init(turn, 0);
+    return turn;
 }
 
 static void start_children(struct work *w, const struct hb_sweep_cell *cells, struct children *c)
 {
-    int turns[2];
-    uint32_t first = 0;
+    atomic_uint *turn = share_turn();
     fflush(NULL);
-    make_pipe(turns);
-    if (write(turns[1], &first, sizeof first) != (ssize_t)sizeof first)
-        hb_die("no pipe for a process: %s", strerror(errno));
     for (c->count = 0; c->count < w->ask->jobs; c->count++) {
         int ends[2];
-        make_pipe(ends);
+        if (pipe(ends) != 0)
+            hb_die("no pipe for a process: %s", strerror(errno));
         pid_t pid = fork();
         if (pid < 0)
             hb_die("no process: %s", strerror(errno));
         if (pid == 0) {
             close(ends[0]);
-            run_child(w, cells, turns, ends[1]);
+            run_child(w, cells, turn, ends[1]);
         }
         close(ends[1]);
         c->pid[c->count] = pid;
@@ -387,8 +386,7 @@ static void start_children(struct work *w, const struct hb_sweep_cell *cells, st
         if (!c->from[c->count])
             hb_die("no stream for a process: %s", strerror(errno));
     }
-    close(turns[0]);
-    close(turns[1]);
+    munmap(turn, sizeof *turn);
 }
 
 struct gather {
