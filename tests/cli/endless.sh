@@ -55,9 +55,9 @@ keys() { awk -v n=30000 -v before="$1" -v between="$2" 'BEGIN { while (i++ < n) 
     echo 'torchrun pretrain_gpt.py --num-layers 12 --hidden-size $A'
 } >"$work/names.sh"
 expect 2 bounded import "$work/many.yaml"
-err_has 'holds more than 10000 values, as no configuration does'
+err_has 'holds more than 20000 values, as no configuration does'
 expect 2 bounded import examples/import/config.json "$work/many.yaml"
-err_has 'many.yaml:1:1: error: holds more than 10000 values'
+err_has 'many.yaml:1:1: error: holds more than 20000 values'
 expect 2 bounded import "$work/many.toml"
 err_has 'more than 2000 keys in one table'
 expect 2 bounded import "$work/many.sh"

@@ -133,9 +133,9 @@ expect 0 hbmsim plan examples/quickstart/model.yaml --set model.name=mine --set 
 out_has '# Not read back: torchtitan has no name for this model'
 
 expect 2 hbmsim plan $titan --emit megatron
-err_has 'examples/torch/titan.yaml: error: --emit: the file is of compiler torch; allowed: torchtitan, hf-trainer, yaml'
+err_has 'examples/torch/titan.yaml: error: --emit: the file is of compiler torch; allowed: torchtitan, torchtitan-recipe, hf-trainer, yaml'
 expect 2 hbmsim plan $titan --emit maxtext
-err_has 'allowed: torchtitan, hf-trainer, yaml'
+err_has 'allowed: torchtitan, torchtitan-recipe, hf-trainer, yaml'
 expect 2 hbmsim plan examples/quickstart/model.yaml --set compiler=xla-gpu --emit torchtitan
 err_has 'the file is of compiler xla; allowed: maxtext, levanter, yaml'
 expect 2 hbmsim plan $titan --verify
