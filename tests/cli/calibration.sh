@@ -40,7 +40,7 @@ while read -r compiler most; do
     ok "$compiler: half are at most $most % wide ($(summary median_width_pct))" is_narrow "$most"
 done <<END
 tpu 21.5
-cuda 12.5
+cuda 10.5
 rocm 10.5
 END
 
