@@ -76,7 +76,7 @@ static struct hb_block *copy_blocks(struct hb_arena *arena, struct hb_spec *spec
 
 /* Whether both are the same list of ops on the same buffers, sizes apart: what a compiler holds of
  * another type or of more dimensions is another value (ROCm fuses the turn of a block's scores by
- * its size, sim/ir/attention.c). */
+ * its size, sim/ir/attention_kernel.c). */
 static bool same_ops(const struct run *a, const struct run *b)
 {
     const struct hb_program *p = &a->p, *q = &b->p;
