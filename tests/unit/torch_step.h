@@ -1,0 +1,83 @@
+/* For the tests of sim/eager: a configuration of four layers under torch with further keys, the
+ * program of its two steps and what that allocates. Include it first, in place of
+ * each.h, whose u would shadow that of unit_spec.h. */
+#ifndef HB_TESTS_TORCH_STEP_H
+#define HB_TESTS_TORCH_STEP_H
+
+#include "tests/unit/unit.h"
+
+#include "tests/unit/unit_spec.h"
+
+#include "tests/unit/each.h"
+
+#include "base/size.h"
+#include "base/str.h"
+#include "models/support.h"
+#include "sim/eager/memory.h"
+#include "sim/engine/live.h"
+#include "sim/engine/run.h"
+
+/* 4 layers of width 1024 on 8 devices; more: further keys, one a line. */
+static inline struct hb_spec read_spec(const char *more)
+{
+    const char *text = hb_arena_printf(
+        u.env.arena,
+        "model:\n"
+        "  d_model: 1024\n"
+        "  tied_embeddings: %s\n"
+        "  vocab: 32000\n"
+        "  blocks:\n"
+        "    - {name: dense, repeat: %d, attention: {heads: 16, kv_heads: 4, head_dim: 64},\n"
+        "       mlp: {kind: swiglu, d_ff: 4096}}\n"
+        "%s"
+        "%s"
+        "compiler: torch\n%s%s",
+        strstr(more, "tied: true") ? "true" : "false", strstr(more, "fsdp1: true") ? 3 : 4,
+        strstr(more, "batch") ? "" : "batch: {global: 8, seq: 2048}\n",
+        strstr(more, "hardware") ? "" : "hardware: {device: nvidia-h100, count: 8}\n",
+        strstr(more, "mesh") ? "" : "mesh: {fsdp: 8}\n", more);
+    return unit_spec(&u, text);
+}
+
+static inline struct hb_memory run_keys(const char *more, struct hb_program *p)
+{
+    struct hb_memory m = {0};
+    struct hb_spec spec = read_spec(more);
+    assert_true(hb_spec_supported(&u.diag, NULL, &spec));
+    assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, p));
+    hb_program_check(p);
+    hb_run_memory(u.env.arena, p, &m);
+    return m;
+}
+
+static inline int64_t peak(const char *more)
+{
+    struct hb_program p;
+    return run_keys(more, &p).peak_bytes;
+}
+
+/* One device in bf16 as torchtune has it; more: further keys. */
+static inline struct hb_memory run_tune(const char *more)
+{
+    struct hb_program p;
+    return run_keys(hb_arena_printf(u.env.arena,
+                                    "hardware: {device: nvidia-a100-80gb, count: 1}\n"
+                                    "mesh: {fsdp: 1}\nbatch: {global: 1, seq: 4096}\n"
+                                    "precision: {params: bf16, grads: params}\n"
+                                    "runtime: {framework: torchtune, compile: true, "
+                                    "expandable_segments: true}\n%s",
+                                    more),
+                    &p);
+}
+
+/* The largest storage of a name; 0: there is none. */
+static inline int64_t largest(const struct hb_program *p, const char *name)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (hb_str_ends(p->bufs[i].name, name) && p->bufs[i].bytes > bytes)
+            bytes = p->bufs[i].bytes;
+    return bytes;
+}
+
+#endif
