@@ -1,5 +1,5 @@
-/* What the parts of the search share: private to plan.c, nodes.c, cells.c and exhaust.c; the way in
- * is plan.h. */
+/* What the parts of the search share: private to the files of the search; the way in is
+ * plan.h. */
 #ifndef HB_SOLVER_SEARCH_H
 #define HB_SOLVER_SEARCH_H
 
