@@ -5,6 +5,7 @@
 
 #include "sim/hlo/logfigures.h"
 #include "sim/hlo/logform.h"
+#include "sim/hlo/logkill.h"
 #include "sim/hlo/logrefusal.h"
 #include "sim/hlo/logsupposed.h"
 
@@ -321,7 +322,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
     for (int i = 0; i < l->count; i++)
-        killed = killed || (hb_refusal_is_kill(l, i) && !hb_supposed_is(l, i));
+        killed = killed || (hb_kill_is(l, i) && !hb_supposed_is(l, i));
     if (!killed && is_patch_line(s))
         return;
     bool foreign = is_foreign_refusal(s);

@@ -1,5 +1,5 @@
-/* Whether a sentence says that memory was refused or that a process was ended for it, and whether
- * the memory was the host's. i is a word of the sentence: what is asked is whether it says so. */
+/* Whether a sentence says that memory was refused, and whether that was the host's; that a process
+ * was ended for it says logkill.h. i is a word of it: what is asked is whether that says so. */
 #ifndef HB_SIM_HLO_LOGREFUSAL_H
 #define HB_SIM_HLO_LOGREFUSAL_H
 
@@ -16,9 +16,12 @@ bool hb_refusal_is_none_left(const struct hb_sentence *l, int i);
 bool hb_refusal_is_more_than(const struct hb_sentence *l, int i);
 /* "uses too much shared data", of a kernel */
 bool hb_refusal_is_too_much(const struct hb_sentence *l);
-/* "signal 9", "SIGKILL", "exit code 137", "OOMKilled": whoever ended the process, it was the
- * memory that a host or a container gives in all but few cases. */
-bool hb_refusal_is_kill(const struct hb_sentence *l, int i);
+/* What takes such a word back: == "OOMKilled", in code */
+bool hb_refusal_is_compared(const struct hb_sentence *l, int i);
+/* "zero high, max, OOM or OOM-kill events", "without OOM" */
+bool hb_refusal_is_none(const struct hb_sentence *l, int i);
+/* "the status OOMKilled never occurs" */
+bool hb_refusal_is_never(const struct hb_sentence *l, int i);
 /* Whether it is about the host's memory: by name, or in the words that the C library and the C++
  * library have for it. */
 bool hb_refusal_is_of_host(const struct hb_sentence *l);

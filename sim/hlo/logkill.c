@@ -1,0 +1,130 @@
+/* Processes that were ended: see logkill.h. */
+#include "sim/hlo/logkill.h"
+
+#include <string.h>
+
+#include "sim/hlo/logrefusal.h"
+
+/* Whether the sentence around a word speaks of a device. */
+static bool names_device(const struct hb_sentence *l, int i)
+{
+    return l->bits[i] & DEVICE || hb_sentence_ahead(l, i, HB_SENTENCE_WORDS, DEVICE) >= 0 ||
+           hb_sentence_behind(l, i, HB_SENTENCE_WORDS, DEVICE) >= 0;
+}
+
+/* "the process got killed", by whom nobody says */
+static bool is_ended(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"got", "get",  "gets",  "getting", "was",
+                                        "is",  "been", "being", "be",      NULL};
+    static const char *const things[] = {"process", "script", "program", "training", "it", "job",
+                                         "worker",  "kernel", "always",  "suddenly", NULL};
+    bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
+    bool named = passive; /* "the data loader worker killed" */
+    passive = passive || hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
+    for (int n = 2; n <= 4; n++)
+        named = named || hb_sentence_is_any(l, i - n, things);
+    return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
+}
+
+/* "the OS kills the process" */
+static bool is_ended_by_system(const struct hb_sentence *l, int i)
+{
+    static const char *const kills[] = {"kills", "killed", "kill", NULL};
+    static const char *const systems[] = {"os", "system", "kernel", "linux", "ubuntu", NULL};
+    static const char *const things[] = {"process", "script", "program", "training",
+                                         "it",      "job",    NULL};
+    bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
+    int by = hb_sentence_is(l, i + 2, "the") ? i + 3 : i + 2;
+    if (hb_sentence_is(l, i, "killed") && hb_sentence_is(l, i + 1, "by") &&
+        hb_sentence_is_any(l, by, systems))
+        return true; /* "will be killed by the system" */
+    return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
+}
+
+/* "killed by signal: Segmentation fault" */
+static bool is_faulted(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    for (int k = i + 1; k <= i + FAR && k < l->count; k++)
+        if (hb_sentence_is(l, k, "segmentation") || hb_sentence_is(l, k, "aborted"))
+            return true;
+    return false;
+}
+
+/* "received signal 9 (SIGKILL)" */
+static bool is_sigkill(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3, WIDE = 8 };
+    if (!hb_sentence_is(l, i, "sigkill"))
+        return false;
+    return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, WIDE, ENDS) >= 0 ||
+           hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
+           hb_sentence_is(l, i + 1, "received") || hb_sentence_is(l, i + 1, "oom") ||
+           hb_sentence_is(l, i + 2, "oom") || (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
+}
+
+/* "OOM killer", which may be no more than compared with or denied */
+static bool is_oom_kill(const struct hb_sentence *l, int i)
+{
+    static const char *const kills[] = {"kill", "killed", "killer", "killing", NULL};
+    return hb_sentence_is_any(l, i + 1, kills);
+}
+
+/* "killed due to memory usage", "killed by the scheduler for OOM" */
+static bool is_ended_of_memory(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    if (!(l->bits[i] & ENDS) || names_device(l, i))
+        return false;
+    const char *text = l->word[i].text;
+    /* what crashes may have met a device's end, unless it names RAM */
+    int memory = strncmp(text, "crash", 5) == 0 ? HOST : MEMORY;
+    if (hb_sentence_ahead(l, i, FAR, memory) >= 0 || hb_sentence_behind(l, i, FAR, memory) >= 0)
+        return true;
+    for (int k = i + 1; k <= i + FAR; k++)
+        if (hb_refusal_is_oom(l, k))
+            return strncmp(text, "kill", 4) == 0;
+    return false;
+}
+
+/* "exit code 137", "signal 9" */
+static bool is_kill_number(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 3 };
+    static const char *const codes[] = {"exit",   "code",     "status", "exitcode",
+                                        "exited", "returned", NULL};
+    const struct hb_word *word = &l->word[i];
+    if (word->kind != HB_WORD_NUMBER)
+        return false;
+    bool minus = strcmp(word->text, "-9") == 0;
+    bool nine = minus || strcmp(word->text, "9") == 0;
+    bool told = minus || strcmp(word->text, "137") == 0;
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
+        if ((nine && hb_sentence_is(l, k, "signal")) || (told && hb_sentence_is_any(l, k, codes)))
+            return true;
+    return false;
+}
+
+bool hb_kill_is(const struct hb_sentence *l, int i)
+{
+    const struct hb_word *word = &l->word[i];
+    if (hb_refusal_is_never(l, i))
+        return false;
+    if (hb_sentence_is(l, i, "sigkill"))
+        return is_sigkill(l, i);
+    if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
+        !hb_refusal_is_compared(l, i - 1)) /* a shell's word, quoted */
+        return true;
+    if (is_faulted(l, i))
+        return false;
+    if (is_ended(l, i) || is_ended_by_system(l, i) ||
+        (hb_sentence_is(l, i, "oomkilled") && !hb_refusal_is_compared(l, i)))
+        return true;
+    if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
+        return false;
+    if (hb_sentence_is(l, i, "oom") && !hb_refusal_is_compared(l, i) && !hb_refusal_is_none(l, i))
+        return is_oom_kill(l, i);
+    return (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun")) || is_ended_of_memory(l, i) ||
+           is_kill_number(l, i);
+}

@@ -1,0 +1,11 @@
+/* Whether a sentence says, at its word i, that a process was ended for memory: "signal 9",
+ * "SIGKILL", "exit code 137", "OOMKilled". Whoever ended it, it was the memory that a host or a
+ * container gives in all but few cases. */
+#ifndef HB_SIM_HLO_LOGKILL_H
+#define HB_SIM_HLO_LOGKILL_H
+
+#include "sim/hlo/logsentence.h"
+
+bool hb_kill_is(const struct hb_sentence *l, int i);
+
+#endif
