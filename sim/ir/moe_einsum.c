@@ -1,0 +1,294 @@
+/* The dispatch by one-hot masks: see moe_einsum.h. */
+#include "sim/ir/moe_einsum.h"
+
+#include "base/size.h"
+#include "sim/ir/moe_turn.h"
+#include "sim/ir/weight.h"
+
+static bool hides_gathers(const struct hb_lower *lo)
+{
+    return lo->habits->gathers_timed;
+}
+
+/* An expert axis beside fsdp: the partitioner gathers the batch of all devices where the experts'
+ * inputs are made (mixtral,f32e8: bf16[256,4096,4096]; phi35moe, fsdp 2 and 4 with expert 2, 4 and
+ * 8, H100: bf16[4,4096,4096] to [16,4096,4096]), for the constraint on them (64 experts on v6e,
+ * fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4 sequences a device, without: none of ten); beside
+ * tensor parallelism from fsdp 8 and 4 experts' ways on (olmoe, v6e, f32e4t2, f16e4t4; not
+ * mixtral,f4e4t4, f8e2t2, f8e2t4, f32e2t4, with a whole residual, too). */
+enum { TENSOR_GATHER_WAYS = 8, TENSOR_EXPERT_WAYS = 4 };
+
+static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
+                            const struct hb_moe_routed *r)
+{
+    int64_t fsdp = hb_ways(lo, HB_AX_FSDP), ways = hb_mul_sat(fsdp, hb_moe_ways(lo));
+    if (r->joins)
+        ways = lo->local.batch_ways;
+    bool tensor = hb_ways(lo, HB_AX_TENSOR) > 1;
+    if (ways == hb_moe_ways(lo) ||
+        (tensor && (fsdp < TENSOR_GATHER_WAYS || hb_moe_ways(lo) < TENSOR_EXPERT_WAYS)))
+        return;
+    int64_t d = lo->spec->model.d_model;
+    int64_t batch = hb_mul_sat(r->batch, ways);
+    s->back_scratch[s->back_scratch_count++] =
+        hb_shape_make(lo->compute, (const int64_t[]){batch, r->seq, d, -1});
+    /* The gathered batch is a place, not a pass over memory: the recipe of Mixtral 8x22B on 256 x
+     * v6e (AI-Hypercomputer/tpu-recipes) ran in 32 GiB, where it would be 96. */
+    double kept = (double)r->tokens + (double)(r->batch * r->masked) * (double)r->capacity;
+    s->back_moved_bytes = 2 * kept * (double)d * (double)hb_dtype_bits(lo->compute) / 8;
+    /* XLA:TPU gathers the gradient of a device's own tokens when what that was made from is gone
+     * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone; olmoe
+     * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside what the
+     * weights' gradients are made of (f32e2, f16e4: bf16[512,2048,2048] from before those on; of
+     * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). */
+    bool last = lo->habits->rings && !tensor;
+    s->back_scratch_after = last;
+    /* The product is that of an expert group's sequences, summed over it (olmoe, v6e, f32e2:
+     * bf16[32,2048,2048], then bf16[1024,2048,2048], of which 16 sequences are cut). */
+    if (last)
+        s->back_group =
+            hb_shape_make(lo->compute, (const int64_t[]){r->expert_batch, r->seq, d, -1});
+    if (!tensor || lo->local.resid_seq < lo->local.seq)
+        return;
+    /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
+     * bf16[256,32,160,7168] and pred[256,4096,32,160]), unless it splits the residual (olmoe, v6e,
+     * f32e4t2: bf16[128,8192,2048] alone). */
+    s->back_scratch[s->back_scratch_count++] =
+        hb_shape_make(lo->compute, (const int64_t[]){batch, r->experts, r->capacity, d, -1});
+    s->back_scratch[s->back_scratch_count++] =
+        hb_shape_make(HB_DT_PRED, (const int64_t[]){batch, r->seq, r->experts, r->capacity, -1});
+}
+
+static int64_t plain_bytes(struct hb_shape s)
+{
+    return hb_shape_plain_bytes(&s);
+}
+
+/* remat none under a scan keeps what the weights were put together from, a token's choices by
+ * place and by expert (bwd/mlp=moe_einsum,remat=none: bf16[4,8,2048,2,640] and [4,8,2048,2,8]). */
+static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const struct hb_moe_routed *r,
+                         const int64_t *masks)
+{
+    static const char *const names[] = {"experts of the choices", "places of the choices"};
+    struct hb_step_op *s = &y->steps[y->step_count - 1];
+    for (int i = 0; i < 2; i++) {
+        struct hb_value v = hb_moe_value(
+            lo, names[i], 0, lo->compute,
+            (const int64_t[]){r->batch, masks[1], y->block->moe.top_k, masks[2 + i], -1});
+        v.fused = true;
+        v.trace_only = true;
+        s->out[s->out_count++] = hb_layer_value(lo, y, v);
+    }
+}
+
+/* For the way back the places of all tokens that it is handed come to a device as a mask
+ * (granite-3b -moe, 40 experts over 8, 8 of them a token: pred[16,4096,8,1024] beside masks of
+ * bf16[65536,5,1024] and their gradient). */
+static int join_places(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks)
+{
+    struct hb_value v =
+        hb_moe_value(lo, "places of the choices, gathered", 0, HB_DT_PRED,
+                     (const int64_t[]){masks[0], masks[1], y->block->moe.top_k, masks[3], -1});
+    v.unseen = true;
+    int places = hb_moe_mix(
+        lo, y, v, (struct hb_moe_mixing){.op = HB_OP_GATHER, .in = {probs}, .in_count = 1});
+    y->steps[y->step_count - 1].no_grad = true;
+    return places;
+}
+
+/* XLA:TPU's list takes first what adds less: the gather of an expert weight, or the masks (olmoe:
+ * bf16[64,2048,1024] before bf16[8,4096,64,640] and its predicate; phimoe: 800 MiB before 960;
+ * mixtral over 64: 120 before 896). */
+static bool gathers_less(const struct hb_lower *lo, const struct hb_layer *y, const int64_t *masks)
+{
+    const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
+    struct hb_shape weight = hb_leaf_layer_shape(down, lo->compute, true);
+    struct hb_shape weights = hb_shape_make(lo->compute, masks);
+    struct hb_shape mask = hb_shape_make(HB_DT_PRED, masks);
+    return plain_bytes(weight) < hb_add_sat(plain_bytes(weights), plain_bytes(mask));
+}
+
+/* The weights that put the experts' outputs together, and their mask, which is returned. */
+static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
+                        const struct hb_moe_routed *r, const int64_t *masks, int *out_combine)
+{
+    bool narrow = lo->habits->masks_narrow;
+    bool own = hb_moe_is_own_einsum(lo, y);
+    int places = r->joins ? join_places(lo, y, probs, masks) : -1;
+    struct hb_value v =
+        hb_moe_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
+    v.batch_dot = true;
+    *out_combine = hb_moe_mix(lo, y, v,
+                              (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE,
+                                                     .in = {probs, places},
+                                                     .in_count = 1 + r->joins,
+                                                     .back_in = r->joins ? 3 : 1});
+    keep_choices(lo, y, r, masks);
+    y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
+    y->steps[y->step_count - 1].scratch_count = narrow ? 0 : 1;
+    /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */
+    y->steps[y->step_count - 1].eager = narrow || r->joins;
+    /* One fusion makes both (broadcast_compare_fusion: pred and bf16[8,4096,64,640]). */
+    y->steps[y->step_count - 1].with_next = own;
+    y->steps[y->step_count - 1].experts_there = own && gathers_less(lo, y, masks);
+    int disp = hb_moe_mix(
+        lo, y, hb_moe_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
+        (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
+    /* An iteration of a pipeline makes the mask again from the weights, and keeps the activation
+     * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
+    y->values[disp].cheap = true;
+    y->values[disp].mask = narrow;
+    y->values[disp].weighs = narrow && !own;
+    y->values[disp].fused = !narrow && y->together < 2;
+    y->steps[y->step_count - 1].no_grad = true;
+    return disp;
+}
+
+/* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is.
+ * Gathered experts: the gradient of the outputs first, of the weights last, from outputs made
+ * again as soon as those are gone (olmoe over 4, 8, 64, 256: bf16[8,4096,64,640] from 243 to
+ * 246 and from 275 on, bf16[64,2048,8,640] from 246 to 256, bf16[8,64,640,2048] from 258 on).
+ * CUDA makes the weights' gradient of one sequence last where no gather is to hide behind it (64
+ * experts of a device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from
+ * 322; of two sequences of 4096 and 8192, four, two over data 4 together, and over fsdp 8, from 334
+ * to 341), and above the limit the weights are made again after it on
+ * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
+ * with expert 4; moe1b). ROCm makes it last, from outputs made again, when the
+ * weights are gone (olmoe, fsdp 16 with tensor 2, one of 16,384 tokens: 86 to 131 and at 141;
+ * qwen30b over fsdp 8 with tensor 2; granite-3b-moe over expert 4), of several sequences, too, but
+ * beside turned inputs and outputs that are not told (olmoe, fsdp 8: five bf16[4,64,1280,2048]). */
+static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
+{
+    bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);
+    return (hb_moe_is_own_einsum(lo, y) && !whole) || alone || lo->spec->share == HB_SHARE_EXCEEDED;
+}
+
+static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
+                            struct hb_step_op *step, bool narrow)
+{
+    uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
+    bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
+    step->turned_for_ring = hb_moe_goes_round(lo, y);
+    step->grad_in_place = narrow && whole ? 1 : narrow ? 2 : 0;
+    step->first_last = is_weights_last(lo, y, whole);
+}
+
+/* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
+ * wait for the layer's end, and XLA:CUDA, which hides the gather of the outputs' gradient behind
+ * the experts, makes that of the combine weights when the activation's is there (granite-3b-moe,
+ * fsdp 4 with expert 8: at 122, the outputs again at 116, products of weights from 143 on). */
+static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t first,
+                         uint32_t last, const struct hb_step_op *gather)
+{
+    struct hb_step_op *sum = &y->steps[last];
+    bool timed = hides_gathers(lo), late = sum->first_last && !hb_moe_waits_for_router(lo);
+    /* Where products are of the whole batch, so is this one, of weights that are turned (fsdp 8
+     * with expert 4 and tensor 2: bf16[64,4096,10,1024] and [64,4096,1024,10]). */
+    for (int i = 1; i < gather->back_scratch_count; i++)
+        sum->scratch[sum->scratch_count++] = gather->back_scratch[i];
+    for (int i = 0; i < sum->scratch_count; i++)
+        sum->scratch[i].dtype = lo->compute;
+    if (sum->scratch_count > 1)
+        sum->scratch[sum->scratch_count++] = sum->scratch[1];
+    sum->first_last = true;
+    sum->off_early = timed && !late;
+    for (uint32_t i = first; i < last; i++) {
+        struct hb_step_op *s = &y->steps[i];
+        s->grad_late = s->kind == HB_STEP_PRODUCT;
+        if (s->op != HB_OP_ELEMENTWISE)
+            continue;
+        s->makes_off = timed && y->values[y->steps[last - 1].out[0]].turned == 0;
+        y->values[s->out[0]].fused = false;
+    }
+}
+
+/* The outputs put together by their weights: of a device's own tokens, or a part of all those that
+ * came to it, which then goes back to each. */
+static int combine(struct hb_lower *lo, struct hb_layer *y, struct hb_moe_mixing m,
+                   const struct hb_moe_routed *r, int64_t seq)
+{
+    int64_t d = lo->spec->model.d_model, own = r->joins ? seq : r->seq;
+    struct hb_value v = hb_moe_value(lo, "moe output", 1u << HB_TN_MLP_DOWN, lo->compute,
+                                     (const int64_t[]){r->batch, own, d, -1});
+    v.batch_dot = true;
+    struct hb_value part = v;
+    part.fused = !r->joins;
+    if (!r->joins)
+        return hb_moe_mix(lo, y, part, m);
+    part.shape.dim[0] = r->expert_batch;
+    part.unseen = true;
+    part.tags = 0;
+    v.name = "moe output, summed";
+    return hb_moe_sum_outputs(lo, y, hb_moe_mix(lo, y, part, m), v);
+}
+
+/* Several sequences of gathered experts, between whose collectives latency hiding has an order. */
+static bool is_turned(const struct hb_lower *lo, const struct hb_layer *y,
+                      const struct hb_moe_routed *r)
+{
+    const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
+    return r->expert_batch > 1 && r->experts > 1 && hides_gathers(lo) &&
+           y->block->remat.policy != HB_POLICY_NONE &&
+           (r->joins || hb_weight_grad_partial(lo, down));
+}
+
+int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
+                  const struct hb_moe_routed *r)
+{
+    int64_t E = r->joins ? r->experts : r->masked, batch = r->joins ? r->expert_batch : r->batch;
+    int64_t d = lo->spec->model.d_model;
+    bool apart = r->masked > r->experts;
+    /* They are split as the residual (olmoe, fsdp 2 with tensor 8, 16384 tokens, sp_residual, H100:
+     * bf16[4096,64,2560] of 32768 tokens; without it bf16[8192,64,1280] of as many; v6e, fsdp 32
+     * with tensor 2, 4096 tokens: pred[8,2048,64,640]). */
+    int64_t seq = lo->local.resid_seq;
+    const int64_t masks[] = {batch, seq, E, r->capacity, -1};
+    const int64_t here[] = {batch, E, r->capacity, d, -1};
+    const int64_t there[] = {r->expert_batch, r->experts, r->capacity, d, -1};
+    const int64_t wide[] = {r->expert_batch, r->experts, r->capacity, r->width, -1};
+    double flops = 2.0 * (double)r->tokens * (double)r->masked * (double)r->capacity * (double)d;
+    int comb;
+    int disp = einsum_masks(lo, y, probs, r, masks, &comb);
+    uint32_t first = y->value_count;
+    if (r->joins)
+        in = hb_moe_gather_tokens(lo, y, in, seq, r);
+    uint32_t made = y->step_count - r->joins;
+    struct hb_value v = hb_moe_value(lo, "expert inputs", 0, lo->compute, here);
+    v.batch_dot = true;
+    struct hb_moe_mixing m = {
+        .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1};
+    int x = hb_moe_mix(lo, y, v, m);
+    y->steps[y->step_count - 1].turned_for_ring = hb_moe_goes_round(lo, y);
+    for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
+        if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
+            lo->leaves[i].einsum_batch = r->expert_batch;
+    if (apart && lo->spec->sharding.activation_constraints)
+        gather_globally(lo, &y->steps[made], r);
+    if (apart && !r->joins)
+        x = hb_moe_exchange(lo, y, x,
+                            hb_moe_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
+    bool turned = is_turned(lo, y, r) && (!apart || r->joins) && !y->steps[made].back_scratch_count;
+    if (turned)
+        x = hb_moe_turn_rows(lo, y, x);
+    uint32_t steps = y->step_count;
+    int o = hb_moe_experts(lo, y, x, wide, there);
+    if (!y->values[disp].mask)
+        hb_moe_turn_kept(y, first, r->expert_batch > 1 && r->experts > 1);
+    if (turned)
+        o = hb_moe_turn_rows(lo, y, o);
+    if (apart && !r->joins)
+        o = hb_moe_exchange(lo, y, o,
+                            hb_moe_value(lo, "expert outputs, returned", 0, lo->compute, here));
+    m = (struct hb_moe_mixing){
+        .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3};
+    uint32_t last = y->step_count;
+    int sum = combine(lo, y, m, r, seq);
+    order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
+    if (r->joins)
+        order_joined(lo, y, steps, last, &y->steps[made]);
+    if (turned)
+        hb_moe_order_turned(y, steps - 1, last);
+    if (!y->values[disp].mask && y->steps[last].scratch_count == 0)
+        hb_moe_turn_weights(&y->steps[last], masks);
+    return sum;
+}

@@ -1,0 +1,49 @@
+/* What the dispatches of a mixture share: sizes of what is routed, values mixed of others, the
+ * experts' products, and collectives over the expert axis. */
+#ifndef HB_SIM_IR_MOE_EXPERTS_H
+#define HB_SIM_IR_MOE_EXPERTS_H
+
+#include "sim/ir/layer.h"
+
+/* Sizes of the routed part on one device. */
+struct hb_moe_routed {
+    int64_t batch; /* sequences */
+    int64_t seq;
+    int64_t tokens;
+    int64_t experts; /* whose work this device does */
+    int64_t masked;  /* for which it makes dispatch masks */
+    int64_t capacity;
+    int64_t rows; /* of all experts here, a token counted top_k times */
+    int64_t width;
+    int64_t expert_batch; /* sequences that reach this device's experts */
+    bool joins;           /* as tokens, for masks that are made here */
+};
+
+/* From what a value is mixed. */
+struct hb_moe_mixing {
+    enum hb_op_kind op;
+    int in[2];
+    int in_count;
+    double flops;
+    uint32_t back_in;
+};
+
+int64_t hb_moe_ways(const struct hb_lower *lo);
+struct hb_value hb_moe_value(const struct hb_lower *lo, const char *name, uint32_t tags,
+                             enum hb_dtype dtype, const int64_t *dims);
+int hb_moe_mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_moe_mixing m);
+/* Whether an einsum's masks are made where its experts are ... */
+bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y);
+/* ... and the gradients of their weights go round in rings. */
+bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y);
+/* Products of all experts with their rows. */
+int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
+                   const int64_t *narrow);
+/* Rows to the devices of their experts, or back. */
+int hb_moe_exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v);
+/* The whole axis's tokens, seq of each sequence; the sum of all ranks' parts. */
+int hb_moe_gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, int64_t seq,
+                         const struct hb_moe_routed *r);
+int hb_moe_sum_outputs(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v);
+
+#endif
