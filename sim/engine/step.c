@@ -151,17 +151,24 @@ static int64_t *list_peaks(struct hb_arena *arena, const struct ranks *all)
     return peaks;
 }
 
+/* Each storage of a rank is asked for that was served as a sum, to the same bytes. */
+static void ask_again(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                      struct hb_rank_ask ask, struct rank *r)
+{
+    if (!rank_peak(arena, diag, spec, ask, false, r))
+        HB_BUG("rank %lld is refused, and was not as a sum", (long long)ask.rank);
+}
+
 /* Of those of which it is not sure that what was added up is all, storages are asked for. */
-static bool make_sure(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+static void make_sure(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                       struct ranks *all)
 {
     struct hb_rank_ask ask = {.actions = all->ask.actions};
     for (ask.rank = 0; ask.rank < all->count; ask.rank++) {
         struct rank *r = &all->list[ask.rank];
-        if (!r->exact && r->unsure && !rank_peak(arena, diag, spec, ask, false, r))
-            return false;
+        if (!r->exact && r->unsure)
+            ask_again(arena, diag, spec, ask, r);
     }
-    return true;
 }
 
 /* The told one is run, until none is heavier. */
@@ -182,8 +189,7 @@ static bool run_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct
         told->peak_bytes = m->peak_bytes;
         told->exact = true;
         last = told;
-        if (!make_sure(arena, diag, spec, &all))
-            return false;
+        make_sure(arena, diag, spec, &all);
     }
     m->rank_peaks = list_peaks(arena, &all);
     m->rank_count = all.count;
@@ -214,10 +220,10 @@ bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
     if (!all_ranks(arena, diag, spec, &all))
         return false;
     struct rank *told = find_told(&all);
-    for (; !told->exact; told = find_told(&all))
-        if (!rank_peak(arena, diag, spec, all.ask, false, told) ||
-            !make_sure(arena, diag, spec, &all))
-            return false;
+    for (; !told->exact; told = find_told(&all)) {
+        ask_again(arena, diag, spec, all.ask, told);
+        make_sure(arena, diag, spec, &all);
+    }
     *out_bytes = told->peak_bytes;
     return true;
 }
