@@ -265,6 +265,31 @@ static void host_copies_share_the_link(void **state)
     assert_int_equal(ns_of(second), 400000000);
 }
 
+/* Of the loops past the first 64 as of the others: two ways share the link, one way has it alone,
+ * and a copy of another loop or one that is waited for at once is not beside. */
+static void host_copies_share_the_link_in_the_last_of_many_loops(void **state)
+{
+    (void)state;
+    struct hb_op down = {.kind = HB_OP_HOST_COPY, .stream = HB_STREAM_D2H, .moved_bytes = 1e9};
+    struct hb_op up = {.kind = HB_OP_HOST_COPY, .stream = HB_STREAM_H2D, .moved_bytes = 1e9};
+    for (int i = 0; i < 70; i++) {
+        uint32_t loop = hb_program_open_loop(&prog, "loop", 2);
+        add((struct hb_op){.kind = HB_OP_MARK});
+        hb_program_close_loop(&prog, loop);
+    }
+    uint32_t both = hb_program_open_loop(&prog, "both ways", 2);
+    uint32_t first = add(down), second = add(up);
+    hb_program_close_loop(&prog, both);
+    uint32_t one = hb_program_open_loop(&prog, "one way", 2);
+    uint32_t alone = add(down), waited = add(up);
+    hb_program_add_op(&prog, (struct hb_op){.name = "op", .kind = HB_OP_DONE, .start = waited});
+    hb_program_close_loop(&prog, one);
+    assert_int_equal(ns_of(first), 200000000);
+    assert_int_equal(ns_of(second), 200000000);
+    assert_int_equal(ns_of(alone), 100000000);
+    assert_int_equal(ns_of(waited), 100000000);
+}
+
 static void marks_and_waits_take_no_time(void **state)
 {
     (void)state;
@@ -309,6 +334,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(sums_go_on_over_copies, start, end),
         cmocka_unit_test_setup_teardown(groups_tell_the_mesh, start, end),
         cmocka_unit_test_setup_teardown(host_copies_share_the_link, start, end),
+        cmocka_unit_test_setup_teardown(host_copies_share_the_link_in_the_last_of_many_loops, start,
+                                        end),
         cmocka_unit_test_setup_teardown(marks_and_waits_take_no_time, start, end),
         cmocka_unit_test_setup_teardown(absurd_inputs_stay_in_range, start, end),
     };
