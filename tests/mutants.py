@@ -310,8 +310,10 @@ class House:
         """The tests that reach a line, or the last before it that has code: quick ones first, those that
         reach much of its file, and those that have killed others of its folder."""
         line = max((n for n in self.listed.get(path, []) if n <= line), default=line)
-        able = [t for t, (_, cost, sound, hit) in self.reach.items()
-                if t in self.tests and sound and cost <= most_s and line in hit.get(path, [])]
+        near = [t for t, (_, cost, sound, hit) in self.reach.items()
+                if t in self.tests and sound and cost <= most_s and hit.get(path)]
+        # A line without code of its own behind one that is never reached: whatever reaches the file.
+        able = [t for t in near if line in self.reach[t][3][path]] or near
         return sorted(able, key=lambda t: (0.1 + self.reach[t][1]) / (0.1 + self.kills[folder_of(path), t]) /
                       len(self.reach[t][3][path]) ** 2)
 
