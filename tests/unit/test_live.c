@@ -184,6 +184,26 @@ static void an_argument_ends_at_the_first_op(void **state)
     assert_part(&parts[1], 0, 4);
 }
 
+/* The same where the loop is the first thing that the step does. */
+static void an_argument_ends_at_the_first_loop(void **state)
+{
+    (void)state;
+    uint32_t a = buf("a", HB_NONE), next = buf("next", a);
+    prog.bufs[a].argument = true;
+    uint32_t loop = hb_program_open_loop(&prog, "iterations", 5);
+    op(a, HB_NONE);
+    op(HB_NONE, next);
+    hb_program_close_loop(&prog, loop);
+    op(next, HB_NONE);
+    hb_program_check(&prog);
+    struct hb_live *live;
+    struct hb_live_part *parts;
+    uint32_t count = hb_live_find(arena, &prog, &live);
+    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 2);
+    assert_part(&parts[0], -1, -1);
+    assert_part(&parts[1], 0, 2);
+}
+
 static void loops_in_loops(void **state)
 {
     (void)state;
@@ -295,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(carried_in_parts, start, end),
         cmocka_unit_test_setup_teardown(an_alias_ends_what_is_placed, start, end),
         cmocka_unit_test_setup_teardown(an_argument_ends_at_the_first_op, start, end),
+        cmocka_unit_test_setup_teardown(an_argument_ends_at_the_first_loop, start, end),
         cmocka_unit_test_setup_teardown(loops_in_loops, start, end),
         cmocka_unit_test_setup_teardown(arguments_and_outputs, start, end),
         cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),
