@@ -359,12 +359,17 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
     return plan.found && may_stand(&answer) ? HB_EXIT_YES : HB_EXIT_NO;
 }
 
+/* In toml or in Python. */
+static bool is_titan(enum hb_emit emit)
+{
+    return emit == HB_EMIT_TORCHTITAN || emit == HB_EMIT_RECIPE;
+}
+
 /* What of the options is of other compilers, or of torch, or of its other framework. */
 static bool check_torch(struct hb_env *env, const struct options *o, const struct hb_spec *spec)
 {
     bool torch = spec->compiler == HB_TORCH, megatron = spec->runtime.framework == HB_FW_MEGATRON;
-    bool titan = o->emit == HB_EMIT_TORCHTITAN || o->emit == HB_EMIT_RECIPE,
-         core = o->emit == HB_EMIT_MEGATRON;
+    bool titan = is_titan(o->emit), core = o->emit == HB_EMIT_MEGATRON;
     bool trainer = o->emit == HB_EMIT_TRAINER;
     bool jax = o->emit == HB_EMIT_MAXTEXT || o->emit == HB_EMIT_LEVANTER;
     if (torch && (o->verify.asked || o->write_lp))
@@ -393,7 +398,7 @@ static const char *const *open_words(enum hb_emit emit)
         return megatron;
     if (emit == HB_EMIT_TRAINER) /* whose models write RMSNorm out */
         return trainer;
-    return emit == HB_EMIT_TORCHTITAN || emit == HB_EMIT_RECIPE ? torch : NULL;
+    return is_titan(emit) ? torch : NULL;
 }
 
 static int run(struct hb_env *env, int argc, char **argv)

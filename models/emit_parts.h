@@ -19,8 +19,11 @@ struct hb_hosts hb_hosts_of(struct hb_arena *arena, const struct hb_spec *spec,
 
 /* Sequences of one microbatch (of accumulation) on a rank of the batch. */
 int64_t hb_rank_batch(const struct hb_spec *spec);
-/* torchtitan's word. */
+/* torchtitan's words. */
 const char *hb_titan_schedule(enum hb_schedule schedule);
+const char *hb_titan_dtype(enum hb_dtype dtype);
+/* A list of what is compiled, in toml as in Python; null: nothing is. */
+const char *hb_titan_compiled(const struct hb_spec *spec);
 
 /* The name that Hugging Face has for the model ("Qwen/Qwen3-8B"), as the zoo's card of the same
  * layers and sizes says where it is from; of several the one of its own name. Null: none. */

@@ -11,11 +11,6 @@ static const char *truth(bool value)
     return value ? "True" : "False";
 }
 
-static const char *type_name(enum hb_dtype type)
-{
-    return type == HB_DT_BF16 ? "bfloat16" : "float32";
-}
-
 /* The class of checkpointing, and what it is called without a module before it. */
 static const char *remat_class(const struct hb_spec *s)
 {
@@ -61,7 +56,8 @@ static void emit_training(struct hb_str *out, const struct hb_spec *s)
                 "        ),\n",
                 hb_rank_batch(s) / (parts > 0 ? parts : 1), s->batch.seq, s->batch.global,
                 s->batch.seq, s->batch.seq, s->optimizer.clip ? "1.0" : "0.0",
-                type_name(s->precision.params), type_name(s->precision.compute), truth(host));
+                hb_titan_dtype(s->precision.params), hb_titan_dtype(s->precision.compute),
+                truth(host));
 }
 
 static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)
@@ -93,11 +89,10 @@ static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)
 
 static void emit_compile(struct hb_str *out, const struct hb_spec *s)
 {
-    bool loss = s->loss.kernel == HB_LOSS_COMPILED, model = s->runtime.compile;
-    hb_str_addf(out, "        compile=CompileConfig(enable=%s", truth(model || loss));
-    if (model || loss)
-        hb_str_addf(out, ", components=[%s%s%s]", model ? "\"model\"" : "",
-                    model && loss ? ", " : "", loss ? "\"loss\"" : "");
+    const char *compiled = hb_titan_compiled(s);
+    hb_str_addf(out, "        compile=CompileConfig(enable=%s", truth(compiled != NULL));
+    if (compiled)
+        hb_str_addf(out, ", components=%s", compiled);
     if (s->runtime.async_tp)
         hb_str_add(out, ", enable_async_tensor_parallel=True");
     hb_str_add(out, "),\n");

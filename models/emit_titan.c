@@ -41,12 +41,25 @@ static void emit_training(struct hb_str *out, const struct hb_spec *s)
                 "\nseq_len = %" PRId64 "\nmax_norm = %s\ndtype = \"%s\"\n"
                 "mixed_precision_param = \"%s\"\nenable_cpu_offload = %s\n",
                 hb_rank_batch(s), s->batch.global, s->batch.seq, s->optimizer.clip ? "1.0" : "0.0",
-                s->precision.params == HB_DT_BF16 ? "bfloat16" : "float32",
-                s->precision.compute == HB_DT_BF16 ? "bfloat16" : "float32", truth(host));
+                hb_titan_dtype(s->precision.params), hb_titan_dtype(s->precision.compute),
+                truth(host));
     hb_str_addf(out, "\n[optimizer]\nname = \"%s\"\n",
                 s->optimizer.name == HB_OPT_MUON ? "Muon" : "AdamW");
     if (s->optimizer.in_backward)
         hb_str_add(out, "early_step_in_backward = true\n");
+}
+
+const char *hb_titan_dtype(enum hb_dtype dtype)
+{
+    return dtype == HB_DT_BF16 ? "bfloat16" : "float32";
+}
+
+const char *hb_titan_compiled(const struct hb_spec *s)
+{
+    bool loss = s->loss.kernel == HB_LOSS_COMPILED;
+    if (s->runtime.compile)
+        return loss ? "[\"model\", \"loss\"]" : "[\"model\"]";
+    return loss ? "[\"loss\"]" : NULL;
 }
 
 const char *hb_titan_schedule(enum hb_schedule schedule)
@@ -129,9 +142,8 @@ void hb_emit_torchtitan(struct hb_str *out, const struct hb_spec *s, const char 
     emit_training(out, s);
     emit_parallelism(out, s);
     emit_remat(out, s);
-    bool loss = s->loss.kernel == HB_LOSS_COMPILED;
-    hb_str_addf(out, "\n[compile]\nenable = %s\n", truth(s->runtime.compile || loss));
-    if (s->runtime.compile || loss)
-        hb_str_addf(out, "components = [%s%s%s]\n", s->runtime.compile ? "\"model\"" : "",
-                    s->runtime.compile && loss ? ", " : "", loss ? "\"loss\"" : "");
+    const char *compiled = hb_titan_compiled(s);
+    hb_str_addf(out, "\n[compile]\nenable = %s\n", truth(compiled != NULL));
+    if (compiled)
+        hb_str_addf(out, "components = %s\n", compiled);
 }

@@ -74,16 +74,17 @@ static const char *without_includes(struct hb_arena *arena, const char *text, si
 static bool parse_yaml(struct hb_arena *arena, struct hb_diag *diag, const char *name,
                        const char *text, size_t len, struct hb_node **out_root)
 {
-    struct hb_diag strict;
-    struct hb_diag loose;
-    hb_diag_init(&strict, arena);
-    hb_diag_init(&loose, arena);
+    const struct hb_diag before = *diag;
+    struct hb_diag unheard;
+    hb_diag_init(&unheard, arena);
     text = without_includes(arena, text, len);
-    if (hb_yaml_parse(arena, &strict, name, text, len, out_root) ||
-        (hb_yaml_parse_loose(arena, &loose, name, text, len, out_root) &&
-         hb_import_is_foreign(*out_root)))
+    if (hb_yaml_parse(arena, diag, name, text, len, out_root))
         return true;
-    return hb_yaml_parse(arena, diag, name, text, len, out_root);
+    if (!hb_yaml_parse_loose(arena, &unheard, name, text, len, out_root) ||
+        !hb_import_is_foreign(*out_root))
+        return false;
+    *diag = before;
+    return true;
 }
 
 bool hb_import_parse(struct hb_arena *arena, struct hb_diag *diag, const char *name,

@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/arena.h"
+
 /* The first whose part stands in the name counts: children before their parents. */
 static const struct {
     const char *part; /* in small letters, '_' as '-' */
@@ -33,24 +35,13 @@ static const struct {
     {"phi-3", 32064},         {"phi-4", 100352},          {"t5-", 32128},
 };
 
-static bool holds(const char *name, const char *part)
-{
-    size_t len = strlen(part);
-    for (; *name; name++) {
-        size_t same = 0;
-        while (same < len && (name[same] == '_' ? '-' : tolower((unsigned char)name[same])) ==
-                                 (unsigned char)part[same])
-            same++;
-        if (same == len)
-            return true;
-    }
-    return false;
-}
-
 int64_t hb_take_tokenizer(struct hb_foreign *f, const char *name)
 {
+    char *plain = hb_arena_strdup(f->arena, name);
+    for (char *c = plain; *c; c++)
+        *c = *c == '_' ? '-' : (char)tolower((unsigned char)*c);
     for (size_t i = 0; i < sizeof tokenizers / sizeof tokenizers[0]; i++)
-        if (holds(name, tokenizers[i].part)) {
+        if (strstr(plain, tokenizers[i].part)) {
             hb_assume(f, "vocabulary of %" PRId64 " words, by the tokenizer's name",
                       tokenizers[i].words);
             return tokenizers[i].words;

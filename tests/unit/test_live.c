@@ -110,6 +110,17 @@ static void assert_part(const struct hb_live_part *part, int32_t first, int32_t 
     assert_int_equal(part->span.end, last);
 }
 
+/* Of values that ops hand on, two parts, from and to. */
+static void assert_carried(int32_t first_from, int32_t first_to, int32_t next_from, int32_t next_to)
+{
+    struct hb_live *live;
+    struct hb_live_part *parts;
+    uint32_t count = hb_live_find(arena, &prog, &live);
+    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 2);
+    assert_part(&parts[0], first_from, first_to);
+    assert_part(&parts[1], next_from, next_to);
+}
+
 /* What a loop writes for its next trip is one thing before it and another inside; the place of what
  * is renewed is empty from its last reader, an inner loop's too, to its writer. */
 static void carried_in_parts(void **state)
@@ -153,12 +164,7 @@ static void an_alias_ends_what_is_placed(void **state)
     op(a, HB_NONE);
     op(a, b);
     op(b, HB_NONE);
-    struct hb_live *live;
-    struct hb_live_part *parts;
-    uint32_t count = hb_live_find(arena, &prog, &live);
-    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 2);
-    assert_part(&parts[0], 0, 1);
-    assert_part(&parts[1], 2, 3);
+    assert_carried(0, 1, 2, 3);
 }
 
 /* An argument that the first op renews is the given one before the step alone, and not up to the
@@ -176,12 +182,7 @@ static void an_argument_ends_at_the_first_op(void **state)
     hb_program_close_loop(&prog, loop);
     op(next, HB_NONE);
     hb_program_check(&prog);
-    struct hb_live *live;
-    struct hb_live_part *parts;
-    uint32_t count = hb_live_find(arena, &prog, &live);
-    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 2);
-    assert_part(&parts[0], -1, -1);
-    assert_part(&parts[1], 0, 4);
+    assert_carried(-1, -1, 0, 4);
 }
 
 /* The same where the loop is the first thing that the step does. */
@@ -196,12 +197,7 @@ static void an_argument_ends_at_the_first_loop(void **state)
     hb_program_close_loop(&prog, loop);
     op(next, HB_NONE);
     hb_program_check(&prog);
-    struct hb_live *live;
-    struct hb_live_part *parts;
-    uint32_t count = hb_live_find(arena, &prog, &live);
-    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 2);
-    assert_part(&parts[0], -1, -1);
-    assert_part(&parts[1], 0, 2);
+    assert_carried(-1, -1, 0, 2);
 }
 
 static void loops_in_loops(void **state)
