@@ -23,10 +23,11 @@ enum habit {
     ROUTER_BIAS = 512,
     TIED = 1024, /* where tie_word_embeddings is absent */
     MLA = 2048,
-    ALTERNATE = 4096, /* window, full in turn, where layer_types is absent */
-    SIXTH = 8192,     /* each sixth layer is full */
-    FOURTH = 16384,   /* each fourth */
-    NO_WINDOW = 32768 /* sliding_window counts only with use_sliding_window */
+    ALTERNATE = 4096,  /* window, full in turn, where layer_types is absent */
+    SIXTH = 8192,      /* each sixth layer is full */
+    FOURTH = 16384,    /* each fourth */
+    NO_WINDOW = 32768, /* sliding_window counts only with use_sliding_window */
+    OPEN = 65536       /* the output's projection has no bias where the others have one */
 };
 
 struct family {
@@ -63,11 +64,22 @@ static const struct family families[] = {
     {"olmo3", "swiglu", QK_NORM | FOURTH, 0, 0, 4096, 0, 0, 0},
     {"olmoe", "swiglu", QK_NORM, 0, 0, 0, 64, 8, 0},
     {"gpt_oss", "swiglu", BIAS | MLP_BIAS | SINKS | ROUTER_BIAS | ALTERNATE, 8, 64, 128, 128, 4, 0},
-    {"glm4_moe", "swiglu", ROUTER_BIAS, 8, 0, 0, 128, 8, 1408},
+    {"glm4_moe", "swiglu", ROUTER_BIAS | OPEN, 8, 0, 0, 128, 8, 1408},
     {"llama4_text", "swiglu", 0, 8, 128, 8192, 16, 1, 0},
     {"llama4", "swiglu", 0, 8, 128, 8192, 16, 1, 0},
     {"smollm3", "swiglu", NO_WINDOW, 4, 0, 0, 0, 0, 0},
     {"granite", "swiglu", 0, 0, 0, 0, 0, 0, 0},
+    {"granitemoe", "swiglu", TIED, 0, 0, 0, 8, 2, 0},
+    {"minimax_m2", "swiglu", QK_NORM | ROUTER_BIAS, 8, 128, 0, 256, 8, 0},
+    {"seed_oss", "swiglu", BIAS | OPEN, 8, 128, 0, 0, 0, 0},
+    {"dots1", "swiglu", QK_NORM | ROUTER_BIAS | NO_WINDOW, 32, 0, 0, 128, 6, 1408},
+    {"ernie4_5", "swiglu", TIED, 2, 128, 0, 0, 0, 0},
+    {"ernie4_5_moe", "swiglu", TIED | ROUTER_BIAS, 4, 128, 0, 64, 6, 1536},
+    {"starcoder2", "gelu", LAYERNORM | BIAS | MLP_BIAS | TIED, 2, 0, 0, 0, 0, 0},
+    {"qwen2_vl", "swiglu", QKV_BIAS | NO_WINDOW, 8, 0, 4096, 0, 0, 0},
+    {"qwen2_5_vl", "swiglu", QKV_BIAS | NO_WINDOW, 8, 0, 4096, 0, 0, 0},
+    {"qwen3_vl", "swiglu", QK_NORM, 32, 128, 0, 0, 0, 0},
+    {"qwen3_vl_moe", "swiglu", QK_NORM, 16, 0, 0, 60, 4, 1408},
 };
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
@@ -90,6 +102,9 @@ static const char *const quiet[] = {"architectures",
                                     "layer_norm_eps",
                                     "layer_norm_epsilon",
                                     "norm_eps",
+                                    "norm_epsilon",
+                                    "norm_type",
+                                    "mlp_type",
                                     "rope_*",
                                     "partial_rotary_factor",
                                     "rotary_*",
@@ -162,7 +177,16 @@ static const char *const quiet[] = {"architectures",
                                     "mm_tokens_per_image",
                                     "for_llm_*",
                                     "num_nextn_predict_layers",
-                                    "num_mtp_layers",
+                                    "num_mtp_*",
+                                    "mtp_transformer_layers",
+                                    "use_mtp",
+                                    "use_routing_bias",
+                                    "qk_norm_type",
+                                    "attn_type_list",
+                                    "moe_norm_min",
+                                    "moe_layer_end_index",
+                                    "vision_*",
+                                    "video_token_id",
                                     "interpolation_factor",
                                     "use_pos_emb",
                                     "prefix_lm",
@@ -253,11 +277,10 @@ static void take_habits(struct hb_foreign *f, const struct hb_node *c, const str
     s->router_bias = (h & ROUTER_BIAS) != 0;
     s->mlp = mlp_kind(f, c, family);
     bool qkv = hb_take_bool(f, c, "qkv_bias", (h & QKV_BIAS) != 0);
-    bool all = hb_take_bool(f, c, "attention_bias", (h & BIAS) != 0);
-    /* the types that leave the output's bias out even where attention_bias is true */
-    bool open = hb_str_same(family->type, "glm4_moe");
-    s->bias = all && !open ? "true" : all || qkv ? "qkv" : NULL;
-    s->mlp_bias = hb_take_bool(f, c, "mlp_bias", (h & MLP_BIAS) != 0);
+    bool all = hb_take_bool(f, c, "attention_bias|use_bias", (h & BIAS) != 0);
+    bool out = hb_take_bool(f, c, "attention_out_bias", !(h & OPEN));
+    s->bias = all && out ? "true" : all || qkv ? "qkv" : NULL;
+    s->mlp_bias = hb_take_bool(f, c, "mlp_bias", (h & MLP_BIAS) && all);
     bool norm = hb_take_bool(f, c, "use_qk_norm|qk_layernorm", (h & QK_NORM) != 0);
     bool llama4 = strncmp(family->type, "llama4", 6) == 0;
     if (llama4)
@@ -265,9 +288,9 @@ static void take_habits(struct hb_foreign *f, const struct hb_node *c, const str
     s->qk_norm = norm ? llama4 ? "l2" : "true" : NULL;
     s->softcap =
         hb_take_real(f, c, "attn_logit_softcapping", hb_str_same(family->type, "gemma2") ? 50 : 0);
-    s->dropout = hb_take_real(f, c, "resid_pdrop|hidden_dropout", 0);
+    s->dropout = hb_take_real(f, c, "resid_pdrop|hidden_dropout|residual_dropout", 0);
     s->attention_dropout = hb_take_real(f, c, "attn_pdrop|attention_dropout", 0);
-    hb_take_any(f, c, "embd_pdrop");
+    hb_take_any(f, c, "embd_pdrop|embedding_dropout");
     double cap =
         hb_take_real(f, c, "final_logit_softcapping", hb_str_same(family->type, "gemma2") ? 30 : 0);
     if (cap > 0)
@@ -300,23 +323,26 @@ static bool in_list(const struct hb_node *list, int64_t wanted)
 static void take_experts(struct hb_foreign *f, const struct hb_node *c, const struct family *family,
                          struct hb_shape *s)
 {
-    s->experts =
-        hb_take_int(f, c, "num_local_experts|n_routed_experts|num_experts", family->experts);
-    s->top_k = hb_take_int(f, c, "num_experts_per_tok", family->top_k);
+    s->experts = hb_take_int(f, c, "num_local_experts|n_routed_experts|num_experts|moe_num_experts",
+                             family->experts);
+    s->top_k = hb_take_int(f, c, "num_experts_per_tok|moe_k", family->top_k);
     s->moe_d_ff = hb_take_int(f, c, "moe_intermediate_size", family->moe_d_ff);
     if (!s->moe_d_ff)
         s->moe_d_ff = s->d_ff;
-    s->shared_experts = hb_take_int(f, c, "n_shared_experts", 0);
-    int64_t shared = hb_take_int(f, c, "shared_expert_intermediate_size", 0);
+    bool ernie = hb_str_same(family->type, "ernie4_5_moe");
+    s->shared_experts = hb_take_int(f, c, "n_shared_experts|moe_num_shared_experts", ernie ? 2 : 0);
+    int64_t shared =
+        hb_take_int(f, c, "shared_expert_intermediate_size|shared_intermediate_size", 0);
     if (shared) {
         s->shared_experts = 1;
         s->shared_d_ff = shared;
     } else {
         s->shared_d_ff = s->shared_experts * s->moe_d_ff;
     }
-    int64_t first =
-        hb_take_int(f, c, "first_k_dense_replace", hb_str_same(family->type, "glm4_moe") ? 1 : 0);
-    int64_t step = hb_take_int(f, c, "decoder_sparse_step|interleave_moe_layer_step", 1);
+    int64_t first = hb_take_int(f, c, "first_k_dense_replace|moe_layer_start_index",
+                                ernie || hb_str_same(family->type, "glm4_moe") ? 1 : 0);
+    int64_t step =
+        hb_take_int(f, c, "decoder_sparse_step|interleave_moe_layer_step|moe_layer_interval", 1);
     const struct hb_node *dense = hb_take_any(f, c, "mlp_only_layers");
     const struct hb_node *moe = hb_take_any(f, c, "moe_layers");
     for (int64_t i = 0; i < s->layers; i++) {
@@ -370,15 +396,15 @@ static const char *short_name(struct hb_foreign *f, const struct hb_node *root, 
 static const struct hb_node *text_part(struct hb_foreign *f, const struct hb_node *root)
 {
     const struct hb_node *text = hb_take_any(f, root, "text_config");
-    if (!text || text->kind != HB_NODE_MAP)
-        return root;
-    hb_missing(f, "vision_config and its like: only the text part is trained here");
-    return text;
+    bool inner = text && text->kind == HB_NODE_MAP;
+    if (inner || hb_take_any(f, root, "vision_config"))
+        hb_missing(f, "vision_config and its like: only the text part is trained here");
+    return inner ? text : root;
 }
 
 static void tell_kind(struct hb_foreign *f, const struct family *family, const struct hb_node *root)
 {
-    if (strncmp(family->type, "olmo", 4) == 0)
+    if (strncmp(family->type, "olmo", 4) == 0 || hb_str_same(family->type, "minimax_m2"))
         hb_assume(f, "norms of queries and keys are counted per head, not over their whole width");
     if (hb_str_same(family->type, "olmo2") || hb_str_same(family->type, "olmo3"))
         hb_assume(f, "the two norms of a layer stand before attention and MLP, not behind");
@@ -387,10 +413,13 @@ static void tell_kind(struct hb_foreign *f, const struct family *family, const s
     if (hb_str_same(family->type, "phi"))
         hb_missing(f, "the one norm that attention and MLP share: two are counted; and the bias of "
                       "the head");
-    const struct hb_node *mtp = hb_node_find(root, "num_nextn_predict_layers");
-    if (mtp)
-        hb_missing(f, "num_nextn_predict_layers: %s; the main model alone (model.mtp adds it)",
-                   hb_node_show(f->arena, mtp));
+    static const char *const further[] = {"num_nextn_predict_layers", "num_mtp_modules"};
+    for (int i = 0; i < 2; i++) {
+        const struct hb_node *mtp = hb_node_find(root, further[i]);
+        if (mtp)
+            hb_missing(f, "%s: %s; the main model alone (model.mtp adds it)", further[i],
+                       hb_node_show(f->arena, mtp));
+    }
     const struct hb_node *quant = hb_node_find(root, "quantization_config");
     if (quant)
         hb_missing(f, "quantization_config: of the stored weights; trained in precision.params");
@@ -408,6 +437,8 @@ bool hb_import_hf(struct hb_foreign *f, const struct hb_node *root)
     if (c != root && hb_str_same(type, "mistral3"))
         hb_take_any(f, c, "model_type");
     take_sizes(f, c, family, &s);
+    if (c != root) /* the whole model's word is the one that counts */
+        s.tied = hb_take_bool(f, root, "tie_word_embeddings", s.tied);
     if (s.layers < 1 || s.layers > 100000)
         return hb_error(f->diag, c->loc, "num_hidden_layers is missing, or not within 1 to 100000");
     s.each = hb_arena_alloc(f->arena, (size_t)s.layers, sizeof *s.each);

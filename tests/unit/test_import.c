@@ -264,7 +264,7 @@ static void check_file(const char *name, int least, enum hb_emit what)
 static void reads_hugging_face(void **state)
 {
     (void)state;
-    check_file("hf.jsonl", 50, HB_EMIT_NONE);
+    check_file("hf.jsonl", 60, HB_EMIT_NONE);
 }
 
 static void reads_maxtext(void **state)
