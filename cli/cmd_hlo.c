@@ -88,7 +88,8 @@ static bool read_report(struct hb_env *env, const struct options *o, struct hb_h
         (path == o->file && !choose_module(env, o, &text)) ||
         !hb_hlo_module_read(env->arena, env->diag, &text, module))
         return false;
-    if (o->backend >= 0)
+    module->dialect_given = o->backend >= 0;
+    if (module->dialect_given)
         module->dialect = hb_hlo_dialect_find(hb_hlo_dialect_names()[o->backend]);
     return hb_hlo_report_make(env->arena, env->diag, module, (enum hb_hlo_ask)(o->order + 1),
                               report);
@@ -140,7 +141,7 @@ static const struct hb_opt options[] = {
      "an HLO text dump, plain or .gz, a folder of them, or a .hlo.pb with its text beside; - for "
      "stdin",
      NULL, offsetof(struct options, file), 0, 0},
-    {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e",
+    {"backend", 0, HB_OPT_CHOICE, "cpu|gpu|tpu-v4|tpu-v5e|tpu-v5p|tpu-v6e|tpu-v7",
      "whose rules to use, where the text does not give them away", NULL,
      offsetof(struct options, backend), 0, 0},
     {"order", 0, HB_OPT_CHOICE, "list|depth|post|least",

@@ -14,6 +14,10 @@ CUBE = {4: '2x2x1', 8: '2x2x2', 16: '2x2x4', 32: '2x4x4', 64: '4x4x4', 128: '4x4
 TPUS = {'tpu-v4': ('v4', CUBE), 'tpu-v5p': ('v5p', CUBE), 'tpu-v5e': ('v5e', FLAT),
         'tpu-v6e': ('v6e', FLAT), 'tpu-v7': ('tpu7x', CUBE)}
 CHIP_DEVICES = {'tpu-v7': 2}  # devices of a chip, where it shows as more than one
+# Two cores as one device with all of the chip's memory, as its runtime has it; without it the
+# compiler takes each for a device of 15.25 GiB.
+ONE_DEVICE = {'tpu-v4': dict(chip_config_name='megacore', chips_per_host_bounds=(2, 2, 1),
+                             num_slices=1)}
 
 # What XLA:GPU asks about a device: figures of the vendors, in the words of its own description.
 NVIDIA = dict(threads_per_block_limit=1024, threads_per_warp=32, shared_memory_per_block=49152,
@@ -172,7 +176,7 @@ def load_devices(device, count, topology):
     platform = platform_of(device)
     try:
         if platform == 'tpu':
-            found = topologies.get_topology_desc(topology, 'tpu')
+            found = topologies.get_topology_desc(topology, 'tpu', **ONE_DEVICE.get(device, {}))
         else:
             if platform == 'rocm':
                 register_rocm()

@@ -13,7 +13,7 @@ enum { PPM = 1000000 };
 enum { KIND_BITS = 2, KIND_MASK = 3 };
 _Static_assert((int)HB_INTERVAL_VALUES == KIND_MASK + 1, "a value has its bits");
 _Static_assert(KIND_BITS *((int)HB_FACT_COUNT + 1) <= 32, "facts and a family");
-/* Of facts that have no such value, and of chips that no record is of. */
+/* Of facts that have no such value, and of v4 and v7. */
 enum { OTHER = 0 };
 
 static const char *const families[] = {"xla-tpu", "xla-gpu on NVIDIA", "xla-gpu on AMD"};

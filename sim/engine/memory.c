@@ -172,19 +172,17 @@ static void keep_offsets(const struct measure *m, const struct hb_heap_item *ite
         m->out->offset_of[m->out->live[items[i].order].buf] = items[i].offset;
 }
 
-/* Heaps of programs that would not fit are packed once more, by size: 0 to 0.5 % of idle memory in
- * all records above 0.92 of the device's own, up to 19 % below 0.83 (v5e,remat=full,batch=48;
- * llama3-70b, v6e-256 with 8192 tokens; gemma3-12b, v6e-256 with 32768). */
+/* Heaps that would leave little are packed anew, by size (hb_chip_repack_bytes): 0 to 0.5 % of idle
+ * memory in all records above 0.92 of the device's own, up to 19 % below 0.83
+ * (v5e,remat=full,batch=48; llama3-70b, v6e-256 with 8192 tokens; gemma3-12b, v6e-256 with 32768).
+ */
 static void repack_heap(const struct measure *m, struct hb_heap_item *items, uint32_t count)
 {
     if (!m->habit.repack_bytes || m->habit.heap != HB_HEAP_IN_ORDER ||
         peak_of(m->out) <= m->habit.repack_bytes)
         return;
-    int64_t height =
+    m->out->temp_bytes =
         hb_heap_pack(m->arena, items, count, HB_HEAP_SORTED, m->habit.heap_align_bytes);
-    if (height >= m->out->temp_bytes)
-        return;
-    m->out->temp_bytes = height;
     keep_offsets(m, items, count);
 }
 

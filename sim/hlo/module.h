@@ -75,7 +75,8 @@ struct hb_hlo_module {
     bool scheduled;
     bool partitioned;                     /* an entry named _spmd: shapes are per device */
     int64_t partitions;                   /* devices it is for; 1: one */
-    const struct hb_hlo_dialect *dialect; /* guessed; whoever knows better may set it */
+    const struct hb_hlo_dialect *dialect; /* guessed; whoever knows better may set it, */
+    bool dialect_given;                   /* and then this */
     struct hb_hlo_shapes shapes;
     struct hb_hlo_comp *comps;
     uint32_t comp_count, comp_cap;

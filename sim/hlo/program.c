@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/ir/habits.h"
 #include "sim/engine/live.h"
 
 /* S(5): pinned host memory (xla/layout.h, Layout::kHostMemorySpace). S(1): on TPU the chip's own,
@@ -433,7 +434,8 @@ void hb_hlo_program_run(struct hb_arena *arena, const struct hb_hlo_program *hp,
     const struct hb_hlo_dialect *d = hp->m->dialect;
     hb_run_memory_placed(arena, program, &hp->placing, out_memory);
     fill_figures(hp, program, out_memory, out_figures);
-    if (!d->repack_bytes || out_figures->total_bytes <= d->repack_bytes)
+    int64_t limit = hb_chip_repack_bytes(hb_chip_find(d->name));
+    if (!limit || out_figures->total_bytes <= limit)
         return;
     struct hb_placing sorted = hp->placing;
     struct hb_memory memory;
@@ -441,7 +443,7 @@ void hb_hlo_program_run(struct hb_arena *arena, const struct hb_hlo_program *hp,
     sorted.heap = HB_HEAP_SORTED;
     hb_run_memory_placed(arena, program, &sorted, &memory);
     fill_figures(hp, program, &memory, &figures);
-    if (figures.total_bytes > d->memory_bytes && d->memory_bytes)
+    if (!hp->m->dialect_given && figures.total_bytes > d->memory_bytes)
         return; /* it would not have compiled: the device has more than was guessed */
     *out_memory = memory;
     *out_figures = figures;

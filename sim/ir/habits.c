@@ -130,12 +130,12 @@ bool hb_habits_ordered(const struct hb_spec *spec)
     return !hb_habits_find(spec)->gathers_timed || is_one_device(spec);
 }
 
-/* memory_mib: texts of the compiler on exhausted memory; v7: AI-Hypercomputer/tpu-recipes, 94.75
+/* memory_bytes: texts of the compiler on exhausted memory; v7: AI-Hypercomputer/tpu-recipes, 94.75
  * GiB for each of a TPU7x's two devices. Chips that nobody compiled for count as v5p where their
  * row does not say otherwise. */
 static const struct hb_chip chips[] = {
     {.device = "tpu-v5e",
-     .memory_mib = 16128,
+     .memory_bytes = (int64_t)16128 << 20,
      .head_ring_times = 1,
      .long_product = 900,
      .window_least = 10,
@@ -147,7 +147,7 @@ static const struct hb_chip chips[] = {
      .chunk_grad_by_head = true,
      .turned_early = true},
     {.device = "tpu-v5p",
-     .memory_mib = 98028,
+     .memory_bytes = (int64_t)98028 << 20,
      .head_ring_times = 1,
      .window_least = 10,
      .ring_lanes = 128,
@@ -155,7 +155,7 @@ static const struct hb_chip chips[] = {
      .gathers_padded = true,
      .own_loss_at_once = true},
     {.device = "tpu-v6e",
-     .memory_mib = 31990,
+     .memory_bytes = (int64_t)31990 << 20,
      .head_ring_times = 2,
      .long_product = 450,
      .window_least = 6,
@@ -165,7 +165,7 @@ static const struct hb_chip chips[] = {
      .updates_joined = true,
      .recipes_block = 1024},
     {.device = "tpu-v7",
-     .memory_mib = 97020,
+     .memory_bytes = (int64_t)97020 << 20,
      .head_ring_times = 1,
      .long_product = 900,
      .window_least = 10,
@@ -173,6 +173,13 @@ static const struct hb_chip chips[] = {
      .sorted_long = INT64_MAX,
      .fused_backward = true,
      .recipes_block = 1024},
+    {.device = "tpu-v4",
+     .memory_bytes = (int64_t)31488 << 20,
+     .head_ring_times = 1,
+     .long_product = 900,
+     .window_least = 10,
+     .ring_lanes = 128,
+     .sorted_long = INT64_MAX},
     {.device = "another TPU",
      .head_ring_times = 1,
      .long_product = 900,
@@ -181,12 +188,24 @@ static const struct hb_chip chips[] = {
      .sorted_long = INT64_MAX},
 };
 
+const struct hb_chip *hb_chip_find(const char *device)
+{
+    size_t last = sizeof chips / sizeof *chips - 1;
+    for (size_t i = 0; i < last; i++)
+        if (hb_str_same(device, chips[i].device))
+            return &chips[i];
+    return &chips[last];
+}
+
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
 {
     static const struct hb_chip none = {.device = "no TPU", .sorted_long = INT64_MAX};
-    size_t last = sizeof chips / sizeof *chips - 1;
-    for (size_t i = 0; i < last && spec->compiler == HB_XLA_TPU; i++)
-        if (hb_str_same(spec->hardware.device, chips[i].device))
-            return &chips[i];
-    return spec->compiler == HB_XLA_TPU ? &chips[last] : &none;
+    return spec->compiler == HB_XLA_TPU ? hb_chip_find(spec->hardware.device) : &none;
+}
+
+/* What would leave less than 2.5 GiB (BufferAssigner's FAST_MERGE_WITH_FALLBACK,
+ * xla/service/buffer_assignment.cc; seen on v5e at 13.25 of 15.75 GiB). */
+int64_t hb_chip_repack_bytes(const struct hb_chip *of)
+{
+    return of->memory_bytes ? of->memory_bytes - ((int64_t)2560 << 20) : 0;
 }

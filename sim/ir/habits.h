@@ -51,7 +51,7 @@ struct hb_habits {
  * field is used. All false and 0 for what is no TPU. */
 struct hb_chip {
     const char *device;
-    int64_t memory_mib;      /* beyond which the compiler packs anew; 0: unknown */
+    int64_t memory_bytes;    /* that the compiler counts with; 0: unknown */
     int64_t head_ring_times; /* the head's, in times of what is usual */
     int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
     /* A sparse core puts the rows of a table's gradient in order, of 4 to 16 KiB each, from so many
@@ -79,6 +79,10 @@ struct hb_chip {
 
 const struct hb_habits *hb_habits_find(const struct hb_spec *spec);
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec);
+/* "another TPU" where its name is none of the table's. */
+const struct hb_chip *hb_chip_find(const char *device);
+/* Above this sum of all that is allocated the heap is packed anew, sorted; 0: it never is. */
+int64_t hb_chip_repack_bytes(const struct hb_chip *of);
 /* Whether its ops come in the order of XLA's memory schedulers alone (sim/graph/link.h): ROCm's
  * scans, and CUDA's on one device. What follows from no other op is then written down where it is
  * first used. */

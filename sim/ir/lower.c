@@ -327,7 +327,8 @@ static int64_t shared_memory(const struct hb_lower *lo)
 {
     if (lo->spec->compiler != HB_XLA_TPU)
         return lo->hbm_bytes;
-    return lo->p->repack_bytes > 0 ? lo->p->repack_bytes : INT64_MAX;
+    int64_t memory = lo->chip->memory_bytes;
+    return memory ? memory : INT64_MAX;
 }
 
 /* XLA:GPU's not for scans of one stage, unless experts are spread in their bodies: their stacks are
@@ -389,7 +390,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
     struct hb_lower lo;
     begin(arena, diag, spec, whole, out, &lo);
     hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);
-    out->repack_bytes = lo.chip->memory_mib << 20;
+    out->repack_bytes = hb_chip_repack_bytes(lo.chip);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->outputs_lend = lo.habits->donated_reuse;

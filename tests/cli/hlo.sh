@@ -167,7 +167,7 @@ err_has 'tests: error: '
 expect 2 hbmsim hlo -
 err_has '<stdin>:1:1: error: '
 expect 2 hbmsim hlo --backend cuda $dumps/h100_cond.hlo.gz
-err_has 'cpu|gpu|tpu-v5e|tpu-v5p|tpu-v6e'
+err_has 'cpu|gpu|tpu-v4|tpu-v5e|tpu-v5p|tpu-v6e|tpu-v7'
 printf 'HloModule deep\nENTRY e {\n  a = ' >"$work/deep.hlo"
 awk 'BEGIN { for (i = 0; i < 300000; i++) printf "("; print "" }' >>"$work/deep.hlo"
 expect 2 hbmsim hlo "$work/deep.hlo"
