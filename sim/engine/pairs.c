@@ -50,14 +50,11 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hb_hash_bytes(hash, text, strlen(text)) * HB_HASH_PRIME;
 }
 
-/* Paths come in the same order each time: hint is where this one probably stands. */
-static uint32_t find_key(struct hb_pairs *pairs, const char *path, uint32_t hint)
+static uint32_t find_key(struct hb_pairs *pairs, const char *path)
 {
-    for (uint32_t i = 0; i < pairs->key_count; i++) {
-        uint32_t at = (hint + i) % pairs->key_count;
-        if (hb_str_same(pairs->keys[at], path))
-            return at;
-    }
+    for (uint32_t i = 0; i < pairs->key_count; i++)
+        if (hb_str_same(pairs->keys[i], path))
+            return i;
     pairs->keys =
         hb_grow(pairs->arena, pairs->keys, pairs->key_count, &pairs->key_cap, sizeof *pairs->keys);
     pairs->keys[pairs->key_count] = hb_arena_strdup(pairs->arena, path);
@@ -75,9 +72,7 @@ static const char *leader_of(const char *path)
 static void add_leaf(struct hb_pairs *pairs, struct hb_pairs_side *side, const char *path,
                      uint64_t value)
 {
-    path = leader_of(path);
-    uint32_t hint = side->count ? side->leaves[side->count - 1].key + 1 : 0;
-    uint32_t key = find_key(pairs, path, hint);
+    uint32_t key = find_key(pairs, leader_of(path));
     for (uint32_t i = 0; i < side->count; i++)
         if (side->leaves[i].key == key) {
             side->leaves[i].value = side->leaves[i].value * HB_HASH_PRIME ^ value;
