@@ -166,6 +166,22 @@ static void a_block_before_a_hole_goes_later(void **state)
     give(c, third);
 }
 
+/* It still goes before the end of the range, which has no bound. */
+static void a_block_before_a_hole_goes_before_the_end(void **state)
+{
+    (void)state;
+    uint32_t first, block;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true, .limit_bytes = 150 * mib});
+    int64_t start = place_of(c, 10 * mib, 0, &block);
+    first = take(c, 50 * mib, 0);
+    take(c, 5 * mib, 0); /* an end of 15 MiB */
+    give(c, first);
+    take(c, 100 * mib, 1); /* of the 50 MiB 40 go back */
+    assert_int_equal(reserved(c), 140 * mib);
+    assert_int_equal(place_of(c, 9 * mib, 0, &block), start + 10 * mib);
+}
+
 static void a_failure_gives_back_and_tries_again(void **state)
 {
     (void)state;
@@ -347,6 +363,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_range_goes_last),
         cmocka_unit_test(pages_go_back_from_the_middle),
         cmocka_unit_test(a_block_before_a_hole_goes_later),
+        cmocka_unit_test(a_block_before_a_hole_goes_before_the_end),
         cmocka_unit_test(a_failure_gives_back_and_tries_again),
         cmocka_unit_test(unsplit_blocks_go_first),
         cmocka_unit_test(old_segments_are_collected),

@@ -224,6 +224,7 @@ static void segments_lie_side_by_side(void **state)
         for (uint32_t i = 0; i < m.part_count; i++) {
             const struct hb_live *a = &m.live[m.parts[i].live];
             int64_t from = m.offset_of[a->buf];
+            assert_true(m.parts[i].span.end < (int32_t)p.op_count); /* what is kept, too */
             if (from < 0)
                 continue;
             least = hb_smaller(least, from);
