@@ -303,7 +303,7 @@ static void sum_added(struct list *list, uint32_t l, uint32_t at)
         sum_leaf(leaf);
     else
         leaf->sum = join(&leaf->sum, &one);
-    if (group->known && last && l + 1 == list->count && l % GROUP_LEAVES + at > 0)
+    if (group->known && last && l + 1 == list->count)
         group->sum = join(&group->sum, &one);
     else
         group->known = false;

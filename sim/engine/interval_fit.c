@@ -87,8 +87,8 @@ static int by_value(const void *a, const void *b)
 static int32_t *find_scores(struct hb_arena *arena, const struct hb_interval_error *errors,
                             uint32_t count)
 {
-    int32_t *scores = hb_arena_alloc(arena, (size_t)count + 1, sizeof *scores);
-    for (uint32_t fold = 0; fold < HB_INTERVAL_FOLDS && fold < count; fold++) {
+    int32_t *scores = hb_arena_alloc(arena, count, sizeof *scores);
+    for (uint32_t fold = 0; fold < HB_INTERVAL_FOLDS; fold++) {
         struct hb_interval_family others = fit_factors(errors, count, fold);
         for (uint32_t i = fold; i < count; i += HB_INTERVAL_FOLDS)
             scores[i] = to_ppm(errors[i].part / hb_interval_spread(&others, errors[i].kind));
@@ -100,7 +100,7 @@ static int32_t *find_scores(struct hb_arena *arena, const struct hb_interval_err
 void hb_interval_fit(struct hb_arena *arena, const struct hb_interval_error *errors, uint32_t count,
                      uint32_t family, struct hb_interval_family *out)
 {
-    struct hb_interval_error *own = hb_arena_alloc(arena, (size_t)count + 1, sizeof *own);
+    struct hb_interval_error *own = hb_arena_alloc(arena, count, sizeof *own);
     uint32_t n = 0;
     for (uint32_t i = 0; i < count; i++)
         if (hb_interval_family_of(errors[i].kind) == family)

@@ -199,7 +199,7 @@ bool hb_validate_rank(struct hb_arena *scratch, const struct hb_case *const *cas
 {
     enum { FEWEST = 3 };
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    double *values = hb_arena_alloc(scratch, (size_t)count * 4 + 1, sizeof *values);
+    double *values = hb_arena_alloc(scratch, (size_t)count * 4, sizeof *values);
     double *measured = values, *predicted = values + count;
     double *first = predicted + count, *second = first + count;
     uint32_t n = 0;
@@ -249,7 +249,7 @@ struct hb_stats hb_validate_stats(struct hb_arena *scratch, const struct hb_case
 {
     struct hb_stats s = {0};
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    double *errors = hb_arena_alloc(scratch, count + 1, sizeof *errors);
+    double *errors = hb_arena_alloc(scratch, count, sizeof *errors);
     int right = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (cases[i]->failed) {
