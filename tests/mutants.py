@@ -44,7 +44,7 @@ SWAPS = [
 # Where less and not greater are the same by what stands beside: the larger of two, also kept in one of
 # them, the order of two that differ.
 SAME = (r"(?P<a>[\w.>\[\]-]+) [<>]=? (?P<b>[\w.>\[\]-]+)\s+\?\s+(?:(?P=a) : (?P=b)|(?P=b) : (?P=a))(?![\w.>\[(-])|"
-        r"if \((?P<c>[\w.>\[\]-]+) != (?P<d>[\w.>\[\]-]+)\)\s+return (?P=c) [<>] (?P=d)|"
+        r"if \((?P<c>[\w.>()*\[\]-]+) != (?P<d>[\w.>()*\[\]-]+)\)\s+return (?P=c) [<>] (?P=d)|"
         r"if \((?P<e>[\w.>\[\]-]+) [<>]=? (?P<f>(?:\(\w+\))?[\w.>\[\]-]+)\)\s+(?:(?P=e) = (?P=f)|(?P=f) = (?P=e));")
 # What no input reaches, with what asks for it.
 BUG = r"(?:if \([^;{}]*\)\s+)?HB_BUG\([^;]*;"

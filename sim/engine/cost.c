@@ -208,8 +208,6 @@ static int64_t group_ns(const struct hb_cost *cost, enum hb_axis axis, int64_t s
                         enum hb_collective what, double bytes)
 {
     int64_t stride = cost->stride[axis];
-    if (size <= 1)
-        return 0;
     int64_t span = size < INT32_MAX / stride ? size * stride : INT32_MAX;
     struct hb_link_group group = {size, stride, span > cost->total ? span : cost->total};
     return limit_ns(hb_link_collective_ns(cost->device, what, bytes, group));

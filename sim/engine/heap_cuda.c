@@ -734,6 +734,8 @@ struct hb_cuda_stats hb_cuda_stats(const struct hb_cuda *c)
 static void check_neighbours(const struct hb_cuda *c, uint32_t i)
 {
     const struct block *b = &c->blocks[i];
+    if (b->bytes <= 0)
+        HB_BUG("block %u has no bytes", i);
     if (b->after == NO_BLOCK)
         return;
     const struct block *next = &c->blocks[b->after];
@@ -756,9 +758,15 @@ void hb_cuda_check(const struct hb_cuda *c)
         free_count += is_free(c, i);
         check_neighbours(c, i);
     }
-    for (uint32_t i = 0; i < c->pool_count; i++)
-        for (uint32_t k = 0; k < c->pools[i].class_count; k++)
+    for (uint32_t i = 0; i < c->pool_count; i++) {
+        uint32_t empty = 0;
+        for (uint32_t k = 0; k < c->pools[i].class_count; k++) {
             listed += c->pools[i].classes[k].count;
+            empty += !c->pools[i].classes[k].count;
+        }
+        if (empty != c->pools[i].empty_count)
+            HB_BUG("%u classes without blocks, not %u", empty, c->pools[i].empty_count);
+    }
     if (reserved != c->stats.reserved_bytes || allocated != c->stats.allocated_bytes ||
         listed != free_count)
         HB_BUG("%lld of %lld bytes in use, %u of %u free blocks listed", (long long)allocated,

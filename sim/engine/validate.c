@@ -186,11 +186,12 @@ static void find_ranks(const double *values, uint32_t n, double *ranks)
     }
 }
 
+/* Of two lists of ranks, from their means. */
 static double sum_products(const double *a, const double *b, uint32_t n)
 {
     double mean = ((double)n + 1) / 2, sum = 0;
     for (uint32_t i = 0; i < n; i++)
-        sum += (a[i] - mean) * (b[i] - mean);
+        sum += (a[i] - mean) * b[i];
     return sum;
 }
 

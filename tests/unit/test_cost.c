@@ -290,6 +290,23 @@ static void host_copies_share_the_link_in_the_last_of_many_loops(void **state)
     assert_int_equal(ns_of(waited), 100000000);
 }
 
+/* The 64th is the first of those past: no bit of a word stands for it, the first least of all. */
+static void a_copy_in_the_64th_loop_is_not_beside_the_step(void **state)
+{
+    (void)state;
+    struct hb_op down = {.kind = HB_OP_HOST_COPY, .stream = HB_STREAM_D2H, .moved_bytes = 1e9};
+    struct hb_op up = {.kind = HB_OP_HOST_COPY, .stream = HB_STREAM_H2D, .moved_bytes = 1e9};
+    uint32_t last = HB_NONE;
+    for (int i = 0; i < 64; i++) {
+        uint32_t loop = hb_program_open_loop(&prog, "loop", 2);
+        last = add(i < 63 ? (struct hb_op){.kind = HB_OP_MARK} : down);
+        hb_program_close_loop(&prog, loop);
+    }
+    uint32_t step = add(up);
+    assert_int_equal(ns_of(last), 100000000);
+    assert_int_equal(ns_of(step), 100000000);
+}
+
 static void marks_and_waits_take_no_time(void **state)
 {
     (void)state;
@@ -336,6 +353,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(host_copies_share_the_link, start, end),
         cmocka_unit_test_setup_teardown(host_copies_share_the_link_in_the_last_of_many_loops, start,
                                         end),
+        cmocka_unit_test_setup_teardown(a_copy_in_the_64th_loop_is_not_beside_the_step, start, end),
         cmocka_unit_test_setup_teardown(marks_and_waits_take_no_time, start, end),
         cmocka_unit_test_setup_teardown(absurd_inputs_stay_in_range, start, end),
     };

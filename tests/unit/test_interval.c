@@ -165,6 +165,9 @@ static void a_search_may_exclude_by_most_peak(void **state)
             for (int64_t peak = most + 2; peak < budget; peak += budget / 50 + 1)
                 assert_true(hb_interval_high(&spec, 0.95, peak) > budget);
         }
+        for (int64_t peak = 3; peak < INT64_C(1) << 52; peak += peak / 3)
+            assert_true(hb_interval_most_peak(&spec, 0.95, hb_interval_high(&spec, 0.95, peak)) >=
+                        peak);
         assert_int_equal(hb_interval_most_peak(&spec, 0.95, INT64_MAX), INT64_MAX);
     }
 }
