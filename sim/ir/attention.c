@@ -318,8 +318,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hb_
     out.dot = true;
     out.fused = true; /* summed with the residual where it is made */
     int a = hb_layer_product(lo, y, c, hb_layer_find_leaf(lo, y, "wo"), out);
-    y->steps[y->step_count - 1].sum_parts = hb_ways(lo, HB_AX_TENSOR) > 1;
-    y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
+    hb_layer_sum_parts(lo, y);
     return a;
 }
 

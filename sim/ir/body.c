@@ -151,11 +151,11 @@ void hb_body_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape
             e, hb_temp(b->lo, hb_name(b->lo, e->name, ", scratch"), HB_CAT_WORKING, scratch[i]));
 }
 
-void hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uint32_t buf)
+uint32_t hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uint32_t buf)
 {
     uint32_t sum = hb_temp_in_place(b->lo, hb_name(b->lo, b->lo->p->bufs[buf].name, ", summed"),
                                     HB_CAT_WORKING, buf);
-    hb_emit_collective(b->lo, kind, axis, "sum over tensor", buf, sum);
+    return hb_emit_collective(b->lo, kind, axis, "sum over tensor", buf, sum);
 }
 
 /* Whether a step's outputs become buffers: an output that is fused and not kept does not. */
@@ -198,22 +198,31 @@ struct hb_emit hb_body_emit(const struct hb_step_op *s)
                             .batch = s->batch};
 }
 
+/* Of a residual that is split over tensor, made may be the share that stays. */
+static void sum_result(struct hb_body *b, enum hb_axis axis, struct hb_shape shape, uint32_t made)
+{
+    bool split = b->lo->spec->sharding.residual_over_tensor;
+    uint32_t op = hb_body_sum(b, axis, split ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE, made);
+    if (split)
+        b->lo->p->ops[op].sent_bytes *= hb_layer_shares(b->lo, shape);
+}
+
 /* Parts of a product are summed where it becomes a tensor: here, or in the sum that it is fused
  * into. */
 static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t made)
 {
-    bool split = b->lo->spec->sharding.residual_over_tensor;
     if (made == HB_NONE)
         return;
+    struct hb_shape shape = b->y->values[s->out[0]].shape;
     if (s->sum_parts)
-        hb_body_sum(b, s->axis, HB_OP_ALL_REDUCE, made);
+        sum_result(b, s->axis, shape, made);
     for (int i = 0; i < s->in_count; i++) {
         const struct hb_value *v = &b->y->values[s->in[i]];
         if (!v->fused || b->now[s->in[i]] != HB_NONE || v->producer < 0)
             continue;
         const struct hb_step_op *from = &b->y->steps[v->producer];
         if (from->sum_parts)
-            hb_body_sum(b, from->axis, split ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_REDUCE, made);
+            sum_result(b, from->axis, shape, made);
     }
 }
 

@@ -12,8 +12,8 @@ struct hb_emit hb_body_emit(const struct hb_step_op *s);
 /* Working tensors of the op. */
 void hb_body_scratch(struct hb_body *b, struct hb_emit *e, const struct hb_shape *scratch,
                      int count);
-/* Sums buf over the axis, in its place. */
-void hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uint32_t buf);
+/* Sums buf over the axis, in its place; the op. */
+uint32_t hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind, uint32_t buf);
 
 /* Makes sure that v can be read: loaded, made again, or fused from what can be read. */
 void hb_body_bring(struct hb_body *b, int v);

@@ -264,6 +264,21 @@ int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t l
     return out;
 }
 
+double hb_layer_shares(const struct hb_lower *lo, struct hb_shape share)
+{
+    double whole = (double)lo->local.seq * (double)lo->spec->model.d_model;
+    return whole / ((double)share.dim[1] * (double)share.dim[2]);
+}
+
+void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y)
+{
+    struct hb_step_op *s = &y->steps[y->step_count - 1];
+    s->sum_parts = hb_ways(lo, HB_AX_TENSOR) > 1;
+    s->axis = HB_AX_TENSOR;
+    if (lo->spec->sharding.residual_over_tensor)
+        s->flops *= hb_layer_shares(lo, y->values[s->out[0]].shape);
+}
+
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
                  const char *name)
 {

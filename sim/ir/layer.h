@@ -127,6 +127,11 @@ int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis
 /* value in; value out, made by a product with weight leaf. */
 int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
                      struct hb_value value);
+/* How many of it the residual of a device's sequences is, split over tensor or not. */
+double hb_layer_shares(const struct hb_lower *lo, struct hb_shape share);
+/* The product just added makes parts of a sum over tensor: of all positions, also where a device
+ * keeps its share of them. */
+void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y);
 /* Normalises by the leaf of the same name. */
 /* Side by side between rings, with nothing made again: the kernel's log-sum-exp waits as it left
  * it, a lane for each, and the second norm's input in f32 (ring/f16,loop,none: f32[32,4096,128]

@@ -158,8 +158,7 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
                             .fused = true};
     int out = hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, hb_name(lo, prefix, "w_down")),
                                down);
-    y->steps[y->step_count - 1].sum_parts = tp > 1;
-    y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
+    hb_layer_sum_parts(lo, y);
     return out;
 }
 

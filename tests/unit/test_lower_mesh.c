@@ -2,6 +2,8 @@
  * how a test is named are test_lower.c's. */
 #include "tests/unit/lowered.h"
 
+#include <math.h>
+
 enum { D = 1024, FF = 2816, LAYERS = 4, VOCAB = 32000, BATCH = 8, TOKENS = BATCH * 2048 };
 
 #define LOWER(...)     lower_text(FOUR_LAYERS(DENSE_MLP), (const char *const[]){__VA_ARGS__, NULL})
@@ -59,8 +61,17 @@ static void experts_are_shared_or_split(void **state)
 
 /* --- mesh and pipeline --- */
 
+static double flops_of(const struct low *l)
+{
+    double flops = 0;
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        flops += l->p.ops[i].kind == HB_OP_MATMUL ? l->p.ops[i].flops : 0;
+    return flops;
+}
+
 /* tpu-8B64--fsdp=16,tp=4,sp_residual=True: the residual's sequence is split, and gathered where a
- * branch begins. */
+ * branch begins. The products that are scattered into it are no less work for it, and as much goes
+ * over the wire as is gathered. */
 static void the_residual_is_split_over_tensor(void **state)
 {
     (void)state;
@@ -69,6 +80,9 @@ static void the_residual_is_split_over_tensor(void **state)
     assert_int_equal(4 * saved(&on, HB_SPACE_HBM), saved(&off, HB_SPACE_HBM));
     assert_int_equal(count_kind(&off, HB_OP_ALL_GATHER, HB_AX_TENSOR), 0);
     assert_true(count_kind(&on, HB_OP_ALL_GATHER, HB_AX_TENSOR) >= 2);
+    assert_true(fabs(flops_of(&on) / flops_of(&off) - 1) < 1e-3);
+    assert_int_equal(on.p.ops[find_op(&on, "sum over tensor")].sent_bytes,
+                     on.p.ops[find_op(&on, "norm1, gathered")].sent_bytes);
     assert_int_equal(4 * bytes_of(&off, "block.w_up"), INT64_C(4) * LAYERS * D * FF);
 }
 
