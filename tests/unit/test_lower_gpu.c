@@ -71,20 +71,6 @@ static void the_head_is_gathered_early_or_in_time(void **state)
     assert_int_equal(count_at(&micro, "head, gathered", "logits"), 1);
 }
 
-/* Casts of what is gathered start where their gathers do, of what lies here when it is their turn.
- */
-static void casts_go_with_their_gathers(void **state)
-{
-    (void)state;
-    enum { FSDP = HB_STREAM_COLLECTIVE + HB_AX_FSDP };
-    struct low gathered = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64");
-    struct low here = DENSE(CUDA, "mesh.data=8", "batch.global=64");
-    struct low plain = DENSE(CUDA, "mesh.fsdp=8", "batch.global=64", "stack.form=loop");
-    assert_int_equal(gathered.p.ops[find_op(&gathered, "cast block.w_up")].stream, FSDP);
-    assert_int_equal(here.p.ops[find_op(&here, "cast block.w_up")].stream, HB_STREAM_COMPUTE);
-    assert_int_equal(plain.p.ops[find_op(&plain, "cast block")].stream, HB_STREAM_COMPUTE);
-}
-
 /* rocm-tinyS--logits_dot=bf16, 8B,f64,b4,onehot. */
 static void narrow_logits_stay_narrow(void **state)
 {
@@ -319,18 +305,6 @@ static void a_split_residual_is_gathered_wide(void **state)
     assert_int_equal(bytes_of(&cuda, "mlp output, gradient gathered"), 2 * whole);
     assert_int_equal(count(&cuda, "gradient gathered"), 2);
     assert_int_equal(count(&tpu, "gradient gathered"), 2);
-}
-
-static void logits_do_not_wait_beside_larger_scores(void **state)
-{
-    (void)state;
-    static const char *const moe[] = {"mesh.pipeline=1", "stack.form=scan", "batch.global=8"};
-    struct low flash = STAGES(ROCM, moe[0], moe[1], moe[2]);
-    assert_true(lives_at(&flash, "gradient of the logits", "backward of flash attention"));
-    struct low onehot = STAGES(ROCM, moe[0], moe[1], moe[2], "loss.onehot=true");
-    struct low ragged = STAGES(CUDA, moe[0], moe[1], moe[2], "model.blocks[0].moe.dispatch=ragged");
-    assert_false(lives_at(&onehot, "logits", "backward of flash attention"));
-    assert_false(lives_at(&ragged, "gradient of the logits", "backward of flash attention"));
 }
 
 /* cuda-opt--8B,f16,lion,master: the update takes the master copy, so that the parameter's memory is
@@ -606,21 +580,12 @@ static void a_stage_s_gradients_come_last(void **state)
     assert_true(last > 0 && last < first && first < HB_NONE);
 }
 
-/* v5e6e/1B,f8,b8 on ROCm: the head's part is cast before both loops over chunks. */
-static void chunks_cast_the_head_once(void **state)
-{
-    (void)state;
-    struct low l = DENSE(ROCM, "mesh.fsdp=2", "loss.chunks=4");
-    assert_int_equal(count(&l, "head, cast"), 1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(zeros_come_where_they_cost_nothing),
         TEST(the_head_is_gathered_early_or_in_time),
         TEST(narrow_logits_stay_narrow),
-        TEST(casts_go_with_their_gathers),
         TEST(a_kernel_runs_again_before_its_backward),
         TEST(the_kernel_has_no_name_for_its_result),
         TEST(layers_of_a_trip_are_made_again_together),
@@ -637,7 +602,6 @@ int main(void)
         TEST(a_narrow_product_has_narrow_gradients),
         TEST(an_outer_block_has_its_weights_copied),
         TEST(one_hot_rows_of_one_sequence_are_predicates),
-        TEST(logits_do_not_wait_beside_larger_scores),
         TEST(a_split_residual_is_gathered_wide),
         TEST(a_master_copy_frees_the_parameter),
         TEST(layers_with_their_own_input_are_made_again_late),
@@ -658,7 +622,6 @@ int main(void)
         TEST(outputs_are_exchanged),
         TEST(unrolled_gradients_wait),
         TEST(a_stage_s_gradients_come_last),
-        TEST(chunks_cast_the_head_once),
     };
     return cmocka_run_group_tests_name("lower_gpu", tests, NULL, NULL);
 }

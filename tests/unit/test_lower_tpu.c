@@ -216,17 +216,6 @@ static void choices_are_kept_with_all_else(void **state)
     assert_int_equal(find(&full, "places of the choices"), HB_NONE);
 }
 
-/* gate/v6e,f8,s1024 tied and not. */
-static void tied_logits_do_not_wait(void **state)
-{
-    (void)state;
-    const char *tied = "model.tied_embeddings=true", *backward = "gradient through block.w_down";
-    const char *v6e = "hardware.device=tpu-v6e";
-    struct low few = DENSE(v6e, "mesh.fsdp=8", "batch.seq=1024");
-    few = DENSE(v6e, "mesh.fsdp=8", "batch.seq=1024", tied);
-    assert_false(lives_at(&few, "logits", backward));
-}
-
 /* ring/f8t2,opt=adafactor against ring/f8t2. */
 static void slow_updates_keep_logits(void **state)
 {
@@ -238,38 +227,6 @@ static void slow_updates_keep_logits(void **state)
     assert_false(lives_at(&plain, "gradient of the logits", backward));
     assert_true(lives_at(&slow, "gradient of the logits", backward));
     assert_int_equal(buf_of(&slow, "gradient of the logits")->dtype, HB_DT_BF16);
-}
-
-/* 8B,t8 with 32 layers: the layers' states are larger than both ends', so that depth-first meets
- * them first; not with 16 layers; with four sequences the list is least; 1B,t4d2 with 32000 words:
- * post-order. */
-static void the_larger_states_are_met_first(void **state)
-{
-    (void)state;
-#define WIDE(...)                                                                                  \
-    DENSE("mesh={tensor: 8}", "model.d_model=4096", "model.vocab=128256",                          \
-          "model.blocks[0].attention={heads: 32, kv_heads: 8, head_dim: 128}",                     \
-          "model.blocks[0].mlp.d_ff=14336", "batch.seq=4096", __VA_ARGS__)
-    const char *op = "gradient through block.w_down";
-    struct low half = WIDE("model.blocks[0].repeat=16");
-    assert_false(lives_at(&half, "logits", op));
-}
-
-/* 8B,f64,b4, in the order of the list, and gate/v6e,f8,s1024, depth-first. */
-static void between_gathers_the_least_is_taken(void **state)
-{
-    (void)state;
-    const char *mesh = "mesh.fsdp=64", *back = "gradient through block.wo";
-    /* 70B,f64: both stacks at the forward loop are the most; not with 8 layers. */
-    const char *large[] = {"model.d_model=8192", "model.blocks[0].mlp.d_ff=28672", "batch.seq=4096",
-                           "model.blocks[0].attention={heads: 64, kv_heads: 8, head_dim: 128}",
-                           "batch.global=256"};
-    struct low deep =
-        DENSE(mesh, large[0], large[1], large[2], large[3], large[4], "model.blocks[0].repeat=80");
-    struct low few =
-        DENSE(mesh, large[0], large[1], large[2], large[3], large[4], "model.blocks[0].repeat=8");
-    assert_true(lives_at(&deep, "logits", back));
-    assert_false(lives_at(&few, "logits", back));
 }
 
 /* The head's gradient between the layers' gradients and updates, its sum after these. */
@@ -394,16 +351,6 @@ static void the_sequence_says_what_waits(void **state)
     assert_true(lives_at(&muon, "w_gate, momentum in another layout", "softmax cross-entropy"));
 }
 
-/* tinyS/batch=4 with heads apart, and with a master copy, against neither; head3d,clip. */
-static void logits_wait_in_post_order(void **state)
-{
-    (void)state;
-    const char *four = "batch.global=4", *backward = "gradient through block.w_down";
-    const char *name = "logits";
-    struct low plain = DENSE(four);
-    assert_false(lives_at(&plain, name, backward));
-}
-
 /* Whether logits or their gradient are alive there. */
 static bool any_wait(const struct low *l, const char *op)
 {
@@ -477,17 +424,6 @@ static void kernels_run_over_whole_sequences(void **state)
     assert_int_equal(buf_of(&kept, "k, gathered over sequence, saved")->dim[3], 2048);
     assert_int_equal(buf_of(&full, "q, gathered over sequence")->dim[2], 2048);
     assert_int_equal(find(&maxtext, "q, gathered over sequence"), HB_NONE);
-}
-
-/* opt/layers=loop,chunk with 512 tokens against tinyS/layers=loop with 16384. */
-static void few_tokens_put_updates_off(void **state)
-{
-    (void)state;
-    const char *loop = "stack.form=loop", *last = "gradient through block[0].w_down";
-    struct low many = DENSE(loop),
-               clip = DENSE(loop, "batch.global=1", "batch.seq=512", "optimizer.clip=true");
-    assert_false(lives_at(&many, "block[3].v, gradient", last));
-    assert_false(lives_at(&clip, "block[3].v, gradient", last));
 }
 
 /* 1B,sp8: the head is updated before the layers' backward pass; gate/f48,d6k against f33,d4.2k. */
@@ -607,22 +543,17 @@ int main(void)
         TEST(a_product_is_made_inside_its_reader),
         TEST(layers_side_by_side_keep_in_place),
         TEST(choices_are_kept_with_all_else),
-        TEST(tied_logits_do_not_wait),
         TEST(slow_updates_keep_logits),
-        TEST(the_larger_states_are_met_first),
-        TEST(between_gathers_the_least_is_taken),
         TEST(a_narrow_product_chooses_between_gathers),
         TEST(what_runs_beside_products_waits),
         TEST(gates_gradient_lies_apart),
         TEST(shards_along_the_lanes_are_padded),
         TEST(rings_of_one_sequence_wait),
         TEST(the_sequence_says_what_waits),
-        TEST(logits_wait_in_post_order),
         TEST(the_last_layer_follows_the_head),
         TEST(chunks_in_post_order_keep_the_head),
         TEST(plain_gathers_make_the_heads_gradient_first),
         TEST(kernels_run_over_whole_sequences),
-        TEST(few_tokens_put_updates_off),
         TEST(heads_elsewhere),
         TEST(v6e_rings_from_more_tokens),
         TEST(a_full_heap_is_packed_by_size),
