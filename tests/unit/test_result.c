@@ -33,6 +33,19 @@ static void run(const char *const *sets, int count)
     assert_true(brief.timing.span_count == 0 && result.timing.span_count > 0);
 }
 
+/* What cannot be lowered has no result, and one word for it: nothing is asked of it. */
+static void a_step_beyond_the_range_is_told(void **state)
+{
+    (void)state;
+    run(NULL, 0);
+    spec.batch.global = INT64_C(1) << 50;
+    assert_false(hb_result_run(u.env.arena, &u.diag, &spec, &device, &result));
+    assert_non_null(strstr(u.diag.entries[0].text, "exceeds 2^61 bytes"));
+    assert_int_equal(u.diag.errors, 1);
+    assert_false(hb_result_brief(u.env.arena, &u.diag, &spec, &device, &result));
+    assert_int_equal(u.diag.errors, 2);
+}
+
 static void the_budget_has_three_sources(void **state)
 {
     (void)state;
@@ -316,6 +329,7 @@ static void loading_can_be_what_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_step_beyond_the_range_is_told),
         TEST(the_budget_has_three_sources),
         TEST(the_work_is_the_same),
         TEST(mfu_counts_whole_squares),
