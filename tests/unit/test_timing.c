@@ -268,6 +268,32 @@ static void races_equal_running_every_trip(void **state)
     }
 }
 
+/* Two streams with a backlog, of which one gains a nanosecond in each trip: what compute waits for
+ * the one it waits less for the other, and the sum of it all is no straight line. */
+static void a_backlog_that_shrinks_is_exposed_less_each_trip(void **state)
+{
+    (void)state;
+    for (int64_t trips = 300; trips < 302; trips++) {
+        struct slow_time slow;
+        hb_program_init(&prog, arena, "backlogs", HB_XLA_GPU);
+        uint32_t down = buf(), up = buf();
+        op(HB_STREAM_D2H, 1000, HB_NONE, HB_NONE);
+        op(HB_STREAM_H2D, 1001, HB_NONE, HB_NONE);
+        uint32_t loop = hb_program_open_loop(&prog, "loop", trips);
+        op(HB_STREAM_D2H, 500, HB_NONE, down);
+        op(HB_STREAM_D2H, 499, HB_NONE, HB_NONE);
+        op(HB_STREAM_H2D, 500, HB_NONE, up);
+        op(HB_STREAM_H2D, 500, HB_NONE, HB_NONE);
+        op(HB_STREAM_COMPUTE, 1, down, HB_NONE);
+        op(HB_STREAM_COMPUTE, 1, up, HB_NONE);
+        hb_program_close_loop(&prog, loop);
+        struct hb_timing t = run();
+        slow_time_run(arena, &prog, cost, &slow);
+        assert_same_run(&prog, &t, &slow);
+        free(slow.spans);
+    }
+}
+
 static void faster_ops_never_lengthen_the_step(void **state)
 {
     (void)state;
@@ -353,6 +379,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_backlog_is_found_late, start, end),
         cmocka_unit_test_setup_teardown(loops_equal_running_every_trip, start, end),
         cmocka_unit_test_setup_teardown(races_equal_running_every_trip, start, end),
+        cmocka_unit_test_setup_teardown(a_backlog_that_shrinks_is_exposed_less_each_trip, start,
+                                        end),
         cmocka_unit_test_setup_teardown(faster_ops_never_lengthen_the_step, start, end),
         cmocka_unit_test_setup_teardown(absurd_trips_saturate, start, end),
         cmocka_unit_test_setup_teardown(a_trillion_trips, start, end),
