@@ -158,19 +158,17 @@ static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec,
 
 int64_t hb_floor_bytes(struct hb_arena *scratch, const struct hb_spec *spec, int64_t most_bytes)
 {
-    int64_t ranks = hb_step_ranks(spec), peak = 0;
-    bool one = spec->pipeline.rank >= 0 && spec->pipeline.rank < ranks; /* that is told */
+    int64_t ranks = hb_step_ranks(spec), told = spec->pipeline.rank, peak = 0;
+    bool one = told >= 0 && told < ranks;
     bool cuts = hb_step_has_short(spec);
     struct hb_rank_ask ask = {.actions = cuts ? NULL : hb_step_actions(scratch, spec)};
-    for (int64_t r = one ? spec->pipeline.rank : 0; r < ranks && peak <= most_bytes; r++) {
+    for (int64_t r = one ? told : 0; r < (one ? told + 1 : ranks) && peak <= most_bytes; r++) {
         struct hb_arena_mark mark = hb_arena_mark(scratch);
         ask.rank = r;
         if (one || !hb_step_is_like_before(spec, r))
             peak = hb_larger(peak,
                              cuts ? short_floor(scratch, spec, r) : held_floor(scratch, spec, ask));
         hb_arena_rewind(scratch, mark);
-        if (one)
-            break;
     }
     return peak;
 }

@@ -25,8 +25,9 @@ struct ranks_compared {
     int count, lower;
 };
 
-/* Peaks without a program are those of the programs, rank by rank. What is added up has no word of
- * a block that is larger than its request, by less than 1 MiB: seldom is one there at the peak. */
+/* Peaks without a program are those of the programs, rank by rank, none below its floor. What is
+ * added up has no word of a block that is larger than its request, by less than 1 MiB: seldom is
+ * one there at the peak. */
 static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *drawn,
                                   const struct hb_memory *told, const char *text,
                                   struct ranks_compared *sums)
@@ -50,6 +51,10 @@ static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *
         if (lower_bytes < 0 || lower_bytes >= 1 << 20 || (r == told->rank && lower_bytes))
             fail_msg("rank %lld: peak %lld, without a program %lld of\n%s", (long long)r,
                      (long long)m.peak_bytes, (long long)told->rank_peaks[r], text);
+        int64_t floor = hb_floor_bytes(arena, &spec, INT64_MAX - 1);
+        if (floor > m.peak_bytes || floor <= 0)
+            fail_msg("rank %lld: floor %lld, peak %lld of\n%s", (long long)r, (long long)floor,
+                     (long long)m.peak_bytes, text);
     }
 }
 
