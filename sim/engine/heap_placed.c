@@ -296,17 +296,13 @@ static uint32_t find_leaf(const struct list *list, int64_t offset)
 static void sum_added(struct list *list, uint32_t l, uint32_t at)
 {
     struct leaf *leaf = list->leaves[l];
-    struct group *group = &list->groups[l / GROUP_LEAVES];
     struct summary one = sum_entry(leaf, at);
     bool last = at + 1 == leaf->count;
     if (!last || at == 0)
         sum_leaf(leaf);
     else
         leaf->sum = join(&leaf->sum, &one);
-    if (group->known && last && l + 1 == list->count)
-        group->sum = join(&group->sum, &one);
-    else
-        group->known = false;
+    list->groups[l / GROUP_LEAVES].known = false;
 }
 
 static void list_span(struct hb_placed *placed, struct list *list, const struct hb_heap_item *item,
