@@ -21,6 +21,7 @@ enum {
     MOST_ESTIMATES = 64,
     MOST_SCANS = 12,
     MOST_PIPELINES = 2,
+    MOST_NEAR = MOST_SCANS + MOST_PIPELINES,
     MOST_CELLS = 3,
     MOST_OF_PLACE = 2 /* of these: bounds know little of what waits for states from the host */
 };
@@ -161,17 +162,43 @@ static void list_node(struct hb_search *s, uint32_t index, struct hb_queue *out)
     hb_queue_put(out, node->value + hb_search_value(s, node->first, links_ns, 0), 0, index);
 }
 
+/* Nodes that were not looked at, and those that may fit. */
+struct looks {
+    struct hb_queue nodes, fit;
+    double near[MOST_NEAR + 1]; /* the least that any of these may come to, in order */
+    uint32_t near_count, count, fits;
+    bool all; /* not only what may come before them */
+};
+
+static void put_fit(struct looks *l, double value, uint32_t index)
+{
+    uint32_t at = l->near_count;
+    for (; at > 0 && value < l->near[at - 1]; at--)
+        l->near[at] = l->near[at - 1];
+    l->near[at] = value;
+    l->near_count += l->near_count < MOST_NEAR;
+    l->fits++;
+    hb_queue_put(&l->fit, value, 0, index);
+}
+
+/* Whether as many as are dived into come before: behind it in the queue is nothing nearer. */
+static bool is_behind(const struct looks *l, double value)
+{
+    return !l->all && l->near_count == MOST_NEAR && value > l->near[MOST_NEAR - 1];
+}
+
 /* The next by its floor and a part of what its links have to do. */
-static bool take_node(struct hb_search *s, struct hb_queue *nodes, uint32_t *out)
+static bool take_node(struct hb_search *s, struct looks *l, uint32_t *out)
 {
     struct hb_queue_entry e;
-    while (hb_queue_take(nodes, &e)) {
+    while (l->nodes.count && !is_behind(l, l->nodes.heap[0].value) &&
+           hb_queue_take(&l->nodes, &e)) {
         *out = e.index;
         if (s->nodes[e.index].forward)
             return true;
         hb_nodes_time(s, &s->nodes[e.index]);
         if (!hb_nodes_is_out(s, &s->nodes[e.index]))
-            list_node(s, e.index, nodes);
+            list_node(s, e.index, &l->nodes);
     }
     return false;
 }
@@ -188,48 +215,55 @@ static double estimate(struct hb_search *s, struct hb_search_node *node)
 }
 
 /* Those of the first that may fit, by what they may come to. */
-static void look_at_nodes(struct hb_search *s, struct hb_queue *out)
+static void look_at_nodes(struct hb_search *s, struct looks *l, struct hb_queue *out)
 {
-    struct hb_queue nodes = {.arena = s->arena}, fit = {.arena = s->arena};
     struct hb_queue_entry e;
     uint32_t index;
-    for (uint32_t i = 0; i < s->queue.count; i++)
-        list_node(s, s->queue.heap[i].index, &nodes);
-    for (uint32_t looks = 0; (looks < MOST_LOOKS || fit.count < LEAST_FIT) && !is_late(s) &&
-                             take_node(s, &nodes, &index);
-         looks++) {
+    for (; (l->count < MOST_LOOKS || l->fits < LEAST_FIT) && !is_late(s) && take_node(s, l, &index);
+         l->count++) {
         struct hb_search_node *node = &s->nodes[index];
         if (look(s, node))
-            hb_queue_put(&fit, node->value + hb_search_value(s, node->first, node->waits_ns, 0), 0,
-                         index);
+            put_fit(l, node->value + hb_search_value(s, node->first, node->waits_ns, 0), index);
     }
-    while (out->count < MOST_ESTIMATES && !is_late(s) && hb_queue_take(&fit, &e)) {
+    while (out->count < MOST_ESTIMATES && !is_late(s) && hb_queue_take(&l->fit, &e)) {
         double value = estimate(s, &s->nodes[e.index]);
         if (value < INFINITY)
             hb_queue_put(out, value, 0, e.index);
     }
 }
 
-/* Of scans a few, of pipelines fewer; as many as it takes until something fits. */
-void hb_dive(struct hb_search *s)
+/* The first of them: of scans a few, of pipelines fewer; as many as it takes until something fits.
+ */
+static void dive_nodes(struct hb_search *s, struct hb_queue *nodes)
 {
-    struct hb_queue nodes = {.arena = s->arena};
     struct hb_queue_entry e;
-    struct hb_spec spec;
     uint32_t dived[2] = {0}, most[2] = {MOST_SCANS, MOST_PIPELINES};
-    if (!s->ask->polish || !s->plan->space.remat || hb_search_by_memory(s) || !s->queue.count)
-        return;
-    hb_search_cell_spec(s, s->nodes[s->queue.heap[0].index].first, &spec);
-    s->dive_menus = s->plan->menus = s->plan->searched = hb_menu_ladder(s->arena, &spec);
-    s->dives = hb_arena_alloc(s->arena, MOST_DIVES, sizeof *s->dives);
-    look_at_nodes(s, &nodes);
-    while (!is_late(s) && hb_queue_take(&nodes, &e)) {
+    while (!is_late(s) && hb_queue_take(nodes, &e)) {
         struct hb_search_node *node = &s->nodes[e.index];
         bool stages = s->plan->space.cells[node->first].mesh[HB_AX_PIPELINE] > 1;
         if (s->dive_count && (dived[stages] >= most[stages] || e.value > s->incumbent * far))
             continue;
         dive_node(s, node);
         dived[stages]++;
+    }
+}
+
+void hb_dive(struct hb_search *s)
+{
+    struct hb_queue nodes = {.arena = s->arena};
+    struct looks l = {.nodes = {.arena = s->arena}, .fit = {.arena = s->arena}};
+    struct hb_spec spec;
+    if (!s->ask->polish || !s->plan->space.remat || hb_search_by_memory(s) || !s->queue.count)
+        return;
+    hb_search_cell_spec(s, s->nodes[s->queue.heap[0].index].first, &spec);
+    s->dive_menus = s->plan->menus = s->plan->searched = hb_menu_ladder(s->arena, &spec);
+    s->dives = hb_arena_alloc(s->arena, MOST_DIVES, sizeof *s->dives);
+    for (uint32_t i = 0; i < s->queue.count; i++)
+        list_node(s, s->queue.heap[i].index, &l.nodes);
+    for (int pass = 0; pass < 2 && !s->dive_count; pass++) {
+        l.all = pass > 0;
+        look_at_nodes(s, &l, &nodes);
+        dive_nodes(s, &nodes);
     }
 }
 
