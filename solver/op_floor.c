@@ -273,12 +273,24 @@ static struct ops *list_ops(struct hb_arena *arena, struct side *side, struct hb
     return list;
 }
 
+/* The other program's, by gradient of the first. */
+static const struct gradient *const *find_gradients(const struct hb_op_floor *s,
+                                                    const struct gradient *others,
+                                                    const struct hb_names *names)
+{
+    const struct gradient **own =
+        hb_arena_alloc(s->arena, (size_t)s->gradient_count + 1, sizeof(struct gradient *));
+    for (uint32_t k = 0; k < s->gradient_count; k++)
+        own[k] = &others[hb_names_place(names, s->gradients[k].name, 0)];
+    return own;
+}
+
 static void join_gradients(struct hb_op_floor *s, uint32_t every, const struct ops *o,
-                           const struct gradient *others, const struct hb_names *names)
+                           const struct gradient *const *others)
 {
     bool *there = s->there + every * s->gradient_count;
     for (uint32_t k = 0; k < s->gradient_count; k++) {
-        const struct gradient *g = &others[hb_names_place(names, s->gradients[k].name, 0)];
+        const struct gradient *g = others[k];
         there[k] =
             there[k] && g->name && g->start <= (int64_t)o->first && g->end >= (int64_t)o->last;
         if (there[k])
@@ -328,6 +340,7 @@ void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const s
         list_lives(s->arena, &side, is_gradient, s->ask.split, &gradient_names);
     const struct gradient *values =
         s->waits ? list_lives(s->arena, &side, is_value, false, &value_names) : NULL;
+    const struct gradient *const *own = find_gradients(s, others, &gradient_names);
     for (uint32_t i = 0; i < s->every_count; i++) {
         struct every *e = &s->every[i];
         const struct hb_op *op = &s->ask.all->ops[e->op];
@@ -340,7 +353,7 @@ void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const s
         for (uint32_t k = 0; k < op->read_count + op->write_count; k++)
             s->least[e->operands_at + k] =
                 hb_smaller(s->least[e->operands_at + k], least[o->operands_at + k]);
-        join_gradients(s, i, o, others, &gradient_names);
+        join_gradients(s, i, o, own);
         if (values)
             join_waits(s, e, &side, o, values, &value_names);
     }
