@@ -17,6 +17,7 @@ struct search {
     uint32_t *root;     /* of each buffer */
     uint32_t *common;   /* innermost loop around all touches of a root */
     bool *touched;      /* a root */
+    bool *returned;     /* a root: the caller reads it, outside of every loop */
     struct hb_live *by; /* by root */
 };
 
@@ -60,7 +61,7 @@ static void join_touch(struct search *s, uint32_t root, uint32_t op, uint32_t lo
     if (!s->touched[root]) {
         s->touched[root] = true;
         s->common[root] = loop;
-    } else if (s->common[root] != loop) {
+    } else if (s->common[root] != loop && s->common[root] != HB_NONE) {
         s->common[root] = join_loops(s->p, s->common[root], loop);
     }
 }
@@ -126,6 +127,7 @@ static void find_roots(struct search *s)
             s->touched[root] = s->touched[root] || buf->argument;
             s->common[root] = HB_NONE;
         }
+        s->returned[root] = s->returned[root] || buf->output;
     }
 }
 
@@ -137,16 +139,14 @@ uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct
                        .root = hb_arena_raw(arena, p->buf_count, sizeof *s.root),
                        .common = hb_arena_raw(arena, p->buf_count, sizeof *s.common),
                        .touched = hb_arena_alloc(arena, p->buf_count, sizeof *s.touched),
+                       .returned = hb_arena_alloc(arena, p->buf_count, sizeof *s.returned),
                        .by = hb_arena_raw(arena, p->buf_count, sizeof *s.by)};
     find_roots(&s);
     visit_touches(&s, join_touch);
-    for (uint32_t i = 0; i < p->buf_count; i++)
-        if (p->bufs[i].output) /* the caller reads it, outside of every loop */
-            s.common[s.root[i]] = HB_NONE;
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (s.root[i] == i && s.touched[i]) {
-            widen_life(p, s.common[i], &s.by[i]);
+            widen_life(p, s.returned[i] ? HB_NONE : s.common[i], &s.by[i]);
             found[count++] = s.by[i];
         }
     hb_arena_rewind(arena, mark);

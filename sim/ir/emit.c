@@ -88,17 +88,18 @@ static double touched_bytes(const struct hb_lower *lo, uint32_t buf)
 {
     const struct hb_buf *b = &lo->p->bufs[buf];
     bool one_slice = b->slices > 1 && lo->p->open_loop != HB_NONE;
-    return (double)b->bytes / (one_slice ? (double)b->slices : 1);
+    return one_slice ? (double)b->bytes / (double)b->slices : (double)b->bytes;
 }
 
 /* What an op moves through memory if it says nothing better: each operand and result once. */
-static double operand_bytes(const struct hb_lower *lo, const struct hb_emit *e)
+static double operand_bytes(const struct hb_lower *lo, const struct hb_op *op,
+                            const uint32_t *reads, const uint32_t *writes)
 {
     double bytes = 0;
-    for (uint32_t i = 0; i < e->read_count; i++)
-        bytes += touched_bytes(lo, e->read[i]);
-    for (uint32_t i = 0; i < e->write_count; i++)
-        bytes += touched_bytes(lo, e->write[i]);
+    for (uint32_t i = 0; i < op->read_count; i++)
+        bytes += touched_bytes(lo, reads[i]);
+    for (uint32_t i = 0; i < op->write_count; i++)
+        bytes += touched_bytes(lo, writes[i]);
     return bytes;
 }
 
@@ -111,7 +112,7 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
                        .start = HB_NONE,
                        .dtype = lo->compute,
                        .flops = e->flops,
-                       .moved_bytes = e->moved_bytes > 0 ? e->moved_bytes : operand_bytes(lo, e),
+                       .moved_bytes = e->moved_bytes,
                        .sent_bytes = e->sent_bytes,
                        .axis = e->axis,
                        .group = e->group,
@@ -123,25 +124,41 @@ uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
                        .adjoint = e->adjoint,
                        .read_count = e->read_count,
                        .write_count = e->write_count};
+    if (!(op.moved_bytes > 0))
+        op.moved_bytes = operand_bytes(lo, &op, e->read, e->write);
     return hb_program_put_op(lo->p, &op, e->read, e->write);
+}
+
+/* With nothing else to say of it: most are, without the room for many operands. */
+static uint32_t emit_plain(struct hb_lower *lo, enum hb_op_kind kind, const char *name,
+                           const uint32_t *reads, uint32_t read_count, uint32_t write)
+{
+    struct hb_op op = {.name = name,
+                       .kind = kind,
+                       .phase = lo->phase,
+                       .start = HB_NONE,
+                       .dtype = lo->compute,
+                       .batch = 1,
+                       .read_count = read_count,
+                       .write_count = write != HB_NONE};
+    op.moved_bytes = operand_bytes(lo, &op, reads, &write);
+    return hb_program_put_op(lo->p, &op, reads, &write);
 }
 
 uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,
                         uint32_t write)
 {
-    struct hb_emit e = {.name = name, .kind = kind};
-    hb_emit_read(&e, read);
-    hb_emit_write(&e, write);
-    return hb_emit(lo, &e);
+    return emit_plain(lo, kind, name, &read, read != HB_NONE, write);
 }
 
 uint32_t hb_emit_sum(struct hb_lower *lo, const char *name, uint32_t a, uint32_t b, uint32_t write)
 {
-    struct hb_emit e = {.name = name, .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, a);
-    hb_emit_read(&e, b);
-    hb_emit_write(&e, write);
-    return hb_emit(lo, &e);
+    uint32_t reads[2], count = 0;
+    if (a != HB_NONE)
+        reads[count++] = a;
+    if (b != HB_NONE)
+        reads[count++] = b;
+    return emit_plain(lo, HB_OP_ELEMENTWISE, name, reads, count, write);
 }
 
 uint32_t hb_emit_mark(struct hb_lower *lo, const char *name, uint32_t read, uint32_t write)
