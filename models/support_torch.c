@@ -12,17 +12,13 @@ static bool check_block(const struct hb_refusing *r, const struct hb_block *b, b
          "only gqa and mla are simulated with torchtitan yet"},
         {a->kernel != HB_KERNEL_FLASH, ".attention.kernel",
          "only flash is simulated with torchtitan yet (naive with runtime.framework: megatron)"},
-        {a->bias != HB_BIAS_NONE && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
-         "products with biases are not in torchtitan's list of what is kept; use none or full"},
         {b->mlp.bias && b->mlp.kind != HB_MLP_GELU, ".mlp.bias",
          "biases of gated MLPs are not simulated with torchtitan yet; use bias: false"},
         {b->moe.experts == 0 && b->mlp.kind == HB_MLP_RELU2, ".mlp.kind",
          "only swiglu, geglu and gelu are simulated with torchtitan yet"},
         {b->mlp.fused, ".mlp.fused",
          "fused weights are not simulated with torchtitan yet; use false"},
-        {a->sinks, ".attention.sinks", "not simulated with torchtitan yet; use false"},
         {a->softcap > 0, ".attention.softcap", "not simulated with torchtitan yet; use 0"},
-        {b->unit > 1, ".unit", "is of scans, which torch has none of; use 1"},
         {b->remat.offload != 0 &&
              (!tune || b->remat.offload != 1u << HB_TN_LAYER_IN || b->remat.save != 0),
          "remat.offload",
@@ -61,8 +57,6 @@ static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
         {m->dispatch != HB_DISPATCH_RAGGED, ".moe.dispatch",
          "only ragged (all-to-all, dropless) is simulated with torchtitan yet"},
         {m->kind != HB_MLP_SWIGLU, ".moe.kind", "only swiglu is simulated with torchtitan yet"},
-        {m->bias, ".moe.bias", "not simulated with torchtitan yet; use false"},
-        {m->router_bias, ".moe.router_bias", "not simulated with torchtitan yet; use false"},
         {m->pad_to_capacity, ".moe.pad_to_capacity",
          "is not torchtitan's, which drops no token; use false"},
         {m->router_dtype != HB_DT_F32 && m->router_dtype != HB_DT_BF16, ".moe.router_dtype",
@@ -388,11 +382,37 @@ static bool is_fsdp1_or_zero3(const struct hb_spec *s)
     return s->runtime.fsdp1 || (s->precision.master && s->mesh[HB_AX_FSDP] > 1);
 }
 
+/* gpt-oss's layers, all of it: torchtitan has no other with sinks, or with biases of experts. */
+static bool check_sinks(const struct hb_refusing *r, const struct hb_spec *s,
+                        const struct hb_block *b)
+{
+    static const char *const key = ".attention.sinks";
+    const struct hb_attention *a = &b->attention;
+    const struct hb_refusal gaps[] = {
+        {a->kind != HB_ATTN_GQA || a->bias != HB_BIAS_ALL || !b->moe.bias || !b->moe.router_bias,
+         key,
+         "simulated in gpt-oss's layers only, with attention.kind gqa, and attention.bias, "
+         "moe.bias "
+         "and moe.router_bias true"},
+        {b->norm != HB_NORM_RMS || b->post_norm || a->qk_norm != HB_QKN_NONE || b->dropout > 0 ||
+             b->moe.shared_d_ff > 0 || !a->rope,
+         key, "simulated in gpt-oss's layers only: two RMSNorms, rope, no shared expert"},
+        {s->mesh[HB_AX_TENSOR] > 1, key, "not simulated with torchtitan's mesh.tensor yet"},
+        {s->mesh[HB_AX_SEQUENCE] > 1, key, "not simulated with torchtitan's mesh.sequence yet"},
+        {parts_passes(s), key, "not simulated with schedules that part the backward pass yet"},
+        {s->precision.fp8 != HB_FP8_NONE, key, "not simulated with precision.fp8 yet"},
+    };
+    const struct hb_refusal without[] = {
+        {b->moe.bias, ".moe.bias", "simulated with attention.sinks (gpt-oss) only yet; use false"},
+    };
+    return a->sinks ? HB_REFUSE(r, gaps) : HB_REFUSE(r, without);
+}
+
 /* On the bench: one device, copies and FSDP2 of dense layers, whole or checkpointed. */
 static bool check_gpt(const struct hb_refusing *r, const struct hb_spec *s,
                       const struct hb_block *b)
 {
-    const char *key = key_of_gpt(b);
+    const char *key = b->attention.sinks ? NULL : key_of_gpt(b);
     const struct hb_refusal gaps[] = {
         {b->attention.kind == HB_ATTN_MLA, key, "not simulated with mla yet"},
         {b->moe.experts > 0, key, "not simulated with experts and torchtitan yet"},
@@ -595,6 +615,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
         ok &= check_parted(r, s, b);
         ok &= check_post_norm(r, s, b);
         ok &= check_gpt(r, s, b);
+        ok &= check_sinks(r, s, b);
         ok &= check_mla(r, s, b);
         ok &= check_budget(r, s, b);
         ok &= !b->moe.experts || check_experts(r, s, &b->moe);

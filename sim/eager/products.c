@@ -172,9 +172,12 @@ static uint32_t cast_all(struct hb_tape *t, uint32_t x, const struct hb_linear *
     return cast_input(t, x, l);
 }
 
-/* Of a policy that keeps every second product: the first, the third ... */
-static bool is_kept(struct hb_kept *kept)
+/* Of a policy that keeps every second product: the first, the third ... Those with a bias (addmm)
+ * are kept all, and not counted (torchtitan/distributed/activation_checkpoint.py). */
+static bool is_kept(struct hb_kept *kept, bool biased)
 {
+    if (kept && !kept->budget && biased)
+        return true;
     int at = kept ? kept->products++ : 0;
     if (kept && kept->budget)
         return hb_knapsack_keeps(kept->budget, at);
@@ -205,7 +208,8 @@ uint32_t hb_ops_linear(struct hb_tape *t, uint32_t x, struct hb_linear l)
                            .flops = 2 * (double)l.rows * (double)l.in * (double)l.out};
     hb_zero3_enter(l.weight);
     uint32_t in = cast_all(t, x, &l);
-    uint32_t out = hb_tape_value(t, hb_ops_make_or_take(t, is_kept(l.kept) ? l.kept : NULL, made));
+    uint32_t out = hb_tape_value(
+        t, hb_ops_make_or_take(t, is_kept(l.kept, l.weight->bias) ? l.kept : NULL, made));
     take_workspace(t, &t->has_workspace, "workspace of the forward pass's products");
     record_linear(t, in, out, &l);
     hb_tape_drop_value(t, in);

@@ -334,7 +334,7 @@ static void build_units(struct hb_titan *e, int64_t at)
         return;
     l->experts = l->unit;
     l->experts.weights = l->expert_weights;
-    l->experts.count = HB_TITAN_EXPERT_WEIGHTS;
+    l->experts.count = hb_titan_expert_weights(&l->block->moe);
     l->unit.more = &l->experts;
 }
 
@@ -639,10 +639,25 @@ void hb_titan_add_rope(struct hb_titan *e)
                          HB_CAT_PARAMS);
 }
 
+/* gpt-oss has a table of cosines and sines in each layer, as torchtitan's models have since June
+ * 2026 (models/common/rope.py). */
+static void add_tables(struct hb_titan *e)
+{
+    int64_t layers = 0, each = hb_tape_size(e->t, e->spec->batch.seq, 2 * 4, 1);
+    for (int64_t i = 0; i < e->layer_count; i++)
+        layers += 1 + e->layers[i].left_out;
+    each = hb_tape_size(e->t, each, e->spec->model.blocks[0].attention.head_dim, layers);
+    hb_tape_argument(e->t, "tables of rope", each, HB_CAT_PARAMS);
+}
+
 /* What stands before the first op. */
 static void add_model(struct hb_titan *e)
 {
     add_all_params(e);
+    if (e->spec->model.blocks[0].attention.sinks) {
+        add_tables(e);
+        return;
+    }
     for (int64_t k = 0; k < (e->stages ? e->pipeline.chunks : 1); k++)
         hb_titan_add_rope(e);
 }

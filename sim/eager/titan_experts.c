@@ -35,7 +35,7 @@ static int64_t rows_of(const struct hb_titan_layer *l)
     return l->parted ? l->e->tokens : l->e->rows;
 }
 
-static int64_t chosen(const struct hb_titan_layer *l)
+int64_t hb_titan_chosen(const struct hb_titan_layer *l)
 {
     return hb_tape_size(l->e->t, rows_of(l), l->block->moe.top_k, 1);
 }
@@ -49,6 +49,33 @@ static uint32_t narrowed(struct hb_tape *t, uint32_t wide, const char *name)
     return narrow;
 }
 
+static uint32_t router_input_back(struct hb_tape *t, const struct hb_taped *n)
+{
+    return hb_ops_work(t, "mm, input's gradient", "gradient of the router's input",
+                       hb_tape_size(t, n->number[0], n->number[1], n->number[4]));
+}
+
+/* addmm's gradients: the input's is first. */
+static void back_biased_router(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
+{
+    struct hb_weight *w = (struct hb_weight *)(uintptr_t)n->thing;
+    int64_t each = n->number[4];
+    uint32_t dx = router_input_back(t, n);
+    uint32_t dw = hb_ops_work(t, "mm, weight's gradient", "gradient of the router",
+                              hb_tape_size(t, n->number[2], n->number[1], each));
+    uint32_t db = hb_ops_work(t, "sum", w->bias->name, n->number[2] * each);
+    hb_tape_drop(t, grad);
+    hb_ops_give_up_all(t, n);
+    if (each > 2) {
+        db = narrowed(t, db, "gradient of the router's bias in bf16");
+        dw = narrowed(t, dw, "gradient of the router in bf16");
+        dx = narrowed(t, dx, "gradient of the router's input in bf16");
+    }
+    hb_ops_weight_grad(t, w->bias, db);
+    hb_ops_weight_grad(t, w, dw);
+    hb_tape_give(t, n->in[0], dx);
+}
+
 /* numbers: rows, width, experts, one group, bytes of an element. */
 static void back_router(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
@@ -59,8 +86,7 @@ static void back_router(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     else
         dw = hb_ops_work(t, "mm, weight's gradient", "gradient of the router",
                          hb_tape_size(t, n->number[2], n->number[1], each));
-    uint32_t dx = hb_ops_work(t, "mm, input's gradient", "gradient of the router's input",
-                              hb_tape_size(t, n->number[0], n->number[1], each));
+    uint32_t dx = router_input_back(t, n);
     hb_tape_drop(t, grad);
     if (t->split)
         t->split->with = n->thing;
@@ -105,7 +131,7 @@ static uint32_t choose(struct hb_titan_layer *l, uint32_t scores, struct hb_kept
                        uint32_t *out_best)
 {
     struct hb_tape *t = l->e->t;
-    int64_t copies = chosen(l);
+    int64_t copies = hb_titan_chosen(l);
     uint32_t biased =
         hb_ops_work(t, "add", "scores with the balancing bias", hb_tape_bytes(t, scores));
     *out_best = hb_ops_make_or_take(
@@ -116,8 +142,10 @@ static uint32_t choose(struct hb_titan_layer *l, uint32_t scores, struct hb_kept
     return indices;
 }
 
-/* The value of the router's logits, and a storage of them in f32, in which a wide product is. */
-static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, uint32_t *out_logits)
+/* The value of the router's logits, and a storage of them in f32, in which a wide product is. One
+ * with a bias is an addmm, which selective checkpoints keep. */
+static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
+                           uint32_t *out_logits)
 {
     struct hb_tape *t = l->e->t;
     int64_t rows = rows_of(l), d = l->e->spec->model.d_model;
@@ -132,9 +160,12 @@ static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, uint32_t *out_l
     } else {
         hb_tape_hold(t, saved[R_INPUT]);
     }
-    *out_logits = hb_ops_work(t, "mm", "router's logits", wide ? all : all / 2);
+    const struct hb_weight *w = l->by_role[HB_TITAN_W_ROUTER];
+    struct hb_made made = {w->bias ? "addmm" : "mm", "router's logits", wide ? all : all / 2,
+                           HB_CAT_WORKING, 0};
+    *out_logits = hb_ops_make_or_take(t, w->bias ? kept : NULL, made);
     uint32_t value = hb_tape_value(t, *out_logits);
-    struct hb_taped *n = hb_tape_node(t, back_router, value);
+    struct hb_taped *n = hb_tape_node(t, w->bias ? back_biased_router : back_router, value);
     if (n) {
         n->in[0] = x;
         n->number[0] = rows;
@@ -142,7 +173,7 @@ static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, uint32_t *out_l
         n->number[2] = experts_of(l);
         n->number[3] = 1;
         n->number[4] = wide ? 4 : 2;
-        n->thing = l->by_role[HB_TITAN_W_ROUTER];
+        n->thing = w;
         hb_tape_save_in_order(t, n, saved, 2);
     }
     hb_tape_drop(t, saved[R_INPUT]);
@@ -160,8 +191,8 @@ static uint32_t run_router(struct hb_titan_layer *l, uint32_t x, uint32_t *out_l
 static void route(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, struct routed *r)
 {
     struct hb_tape *t = l->e->t;
-    int64_t copies = chosen(l), all = hb_tape_size(t, rows_of(l), experts_of(l), 4);
-    uint32_t best, in_f32, logits = run_router(l, x, &in_f32);
+    int64_t copies = hb_titan_chosen(l), all = hb_tape_size(t, rows_of(l), experts_of(l), 4);
+    uint32_t best, in_f32, logits = run_router(l, x, kept, &in_f32);
     r->all = hb_ops_work(t, "sigmoid", "router's scores", all);
     hb_tape_drop(t, in_f32);
     struct hb_taped *n = hb_tape_node(t, back_scores, HB_NONE);
@@ -206,7 +237,7 @@ static void back_copies(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 static uint32_t copy_rows(struct hb_titan_layer *l, uint32_t x, uint32_t indices, const char *name)
 {
     struct hb_tape *t = l->e->t;
-    int64_t bytes = hb_tape_size(t, chosen(l), l->e->spec->model.d_model, 2);
+    int64_t bytes = hb_tape_size(t, hb_titan_chosen(l), l->e->spec->model.d_model, 2);
     uint32_t out = hb_tape_value(t, hb_ops_work(t, "index", name, bytes));
     struct hb_taped *n = hb_tape_node(t, back_copies, out);
     if (n) {
@@ -244,7 +275,7 @@ static uint32_t exchange(struct hb_titan_layer *l, uint32_t x, struct hb_kept *k
 static uint32_t find_order(struct hb_titan_layer *l)
 {
     struct hb_tape *t = l->e->t;
-    int64_t bytes = 8 * chosen(l);
+    int64_t bytes = 8 * hb_titan_chosen(l);
     uint32_t repeats = hb_ops_work(t, "repeat_interleave", "segment of each row", bytes);
     uint32_t segments = hb_ops_work(t, "index_select", "segment of each row", bytes);
     hb_tape_drop(t, repeats);
@@ -362,15 +393,17 @@ static uint32_t combine(struct hb_titan_layer *l, uint32_t out, struct hb_kept *
 
 /* --- the experts --- */
 
-static uint32_t grouped(struct hb_titan_layer *l, int role, uint32_t x, const char *name)
+uint32_t hb_titan_grouped(struct hb_titan_layer *l, int role, uint32_t x, const char *name)
 {
     int64_t d = l->e->spec->model.d_model, ff = hb_titan_expert_width(l);
-    bool down = role == HB_TITAN_W_EXPERT_DOWN;
+    bool down = role == HB_TITAN_W_EXPERT_DOWN, both = l->block->moe.bias && !down;
     return hb_ops_linear(l->e->t, x,
                          (struct hb_linear){.name = name,
-                                            .rows = chosen(l),
+                                            .rows = hb_titan_chosen(l),
                                             .in = down ? ff : d,
-                                            .out = down ? d : ff,
+                                            .out = down   ? d
+                                                   : both ? 2 * ff
+                                                          : ff,
                                             .groups = hb_titan_own_experts(l),
                                             .weight = l->by_role[role]});
 }
@@ -382,7 +415,7 @@ static void back_to_local(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct hb_titan_layer *l = (struct hb_titan_layer *)(uintptr_t)n->thing;
     (void)grad;
-    for (int i = HB_TITAN_EXPERT_WEIGHTS; i-- > 0;)
+    for (int i = l->experts.count; i-- > 0;)
         hb_ops_late_gradient(t, &l->expert_weights[i]);
 }
 
@@ -391,16 +424,18 @@ static uint32_t run_products(struct hb_titan_layer *l, uint32_t x)
     struct hb_tape *t = l->e->t;
     if (l->sends)
         hb_titan_set_thing(hb_tape_node(t, back_to_local, HB_NONE), l);
-    uint32_t gate = grouped(l, HB_TITAN_W_EXPERT_GATE, x, "experts' gate");
+    if (l->block->moe.bias)
+        return hb_titan_run_biased(l, x);
+    uint32_t gate = hb_titan_grouped(l, HB_TITAN_W_EXPERT_GATE, x, "experts' gate");
     uint32_t act = hb_ops_activation(t, gate, HB_SILU);
     hb_titan_hold_last(l, HB_TITAN_W_EXPERT_DOWN);
     hb_tape_drop_value(t, gate);
-    uint32_t up = grouped(l, HB_TITAN_W_EXPERT_UP, x, "experts' up");
+    uint32_t up = hb_titan_grouped(l, HB_TITAN_W_EXPERT_UP, x, "experts' up");
     uint32_t product = hb_ops_mul(t, act, up);
     hb_titan_hold_last(l, HB_TITAN_W_EXPERT_DOWN);
     hb_tape_drop_value(t, act);
     hb_tape_drop_value(t, up);
-    uint32_t out = grouped(l, HB_TITAN_W_EXPERT_DOWN, product, "experts' output");
+    uint32_t out = hb_titan_grouped(l, HB_TITAN_W_EXPERT_DOWN, product, "experts' output");
     hb_tape_drop_value(t, product);
     return out;
 }

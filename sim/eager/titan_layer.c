@@ -11,8 +11,8 @@
 #include "sim/eager/titan.h"
 #include "sim/eager/titan_parts.h"
 
-static struct hb_linear linear(struct hb_titan_layer *l, int role, const char *name,
-                               struct hb_kept *kept)
+struct hb_linear hb_titan_linear(struct hb_titan_layer *l, int role, const char *name,
+                                 struct hb_kept *kept)
 {
     const struct hb_weight *w = l->by_role[role];
     return (struct hb_linear){.name = name,
@@ -79,14 +79,17 @@ static void project(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept, 
     struct hb_tape *t = l->e->t;
     if (!a->fused_qkv) {
         for (int i = 0; i < 3; i++)
-            out[i] = hb_ops_linear(t, x, linear(l, told[i].role, told[i].name, kept));
+            out[i] = hb_ops_linear(t, x, hb_titan_linear(l, told[i].role, told[i].name, kept));
         return;
     }
     int64_t head = hb_tape_size(t, l->e->tokens, a->head_dim, t->width);
     int64_t own = hb_div_up(a->kv_heads, l->e->ways) * head;
     const int64_t bytes[] = {a->heads / l->e->ways * head, own, own};
-    uint32_t all = hb_ops_linear(t, x, linear(l, HB_TITAN_W_QKV, "q, k, v", kept));
-    hb_ops_split(t, all, out, bytes, 3);
+    uint32_t all = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_QKV, "q, k, v", kept));
+    if (a->sinks)
+        hb_titan_copy_apart(t, all, out, bytes);
+    else
+        hb_ops_split(t, all, out, bytes, 3);
     hb_tape_drop_value(t, all);
 }
 
@@ -107,6 +110,8 @@ static uint32_t run_heads(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
     int64_t own = hb_div_up(a->kv_heads, l->e->ways);
     uint32_t qkv[3];
     project(l, x, kept, qkv);
+    if (a->sinks)
+        return hb_titan_run_sinks(l, qkv, kept);
     uint32_t q = qkv[0], k = qkv[1], v = qkv[2];
     norm_heads(l, &q, &k);
     uint32_t rq = rotate(l, q, "q after rope"), rk = rotate(l, k, "k after rope");
@@ -129,7 +134,8 @@ static uint32_t run_heads(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
                                                  .ways = l->e->spec->mesh[HB_AX_SEQUENCE],
                                                  .gathers = s->sequence_kind == HB_SEQ_ALL_GATHER,
                                                  .balanced = s->sequence_balance});
-    uint32_t out = hb_ops_linear(t, o, linear(l, HB_TITAN_W_O, "attention projected", kept));
+    uint32_t out =
+        hb_ops_linear(t, o, hb_titan_linear(l, HB_TITAN_W_O, "attention projected", kept));
     if (l->e->ways > 1) {
         uint32_t part = hb_ops_scatter(t, out, l->e->gather, kept);
         replace(t, &out, part);
@@ -165,10 +171,10 @@ static void run_latent_q(struct hb_titan_layer *l, uint32_t x, struct hb_kept *k
     const int64_t bytes[] = {by_head(l, a->qk_nope_head_dim), by_head(l, a->qk_rope_head_dim)};
     uint32_t parts[2], low = HB_NONE, normal = x;
     if (a->q_lora_rank) {
-        low = hb_ops_linear(t, x, linear(l, HB_TITAN_W_Q_DOWN, "low rank of q", kept));
+        low = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_Q_DOWN, "low rank of q", kept));
         normal = norm(l->e, low, l->e->tokens, a->q_lora_rank, l->by_role[HB_TITAN_W_QN]);
     }
-    uint32_t q = hb_ops_linear(t, normal, linear(l, HB_TITAN_W_Q, "q", kept));
+    uint32_t q = hb_ops_linear(t, normal, hb_titan_linear(l, HB_TITAN_W_Q, "q", kept));
     if (a->q_lora_rank)
         hb_titan_drop_both(t, low, normal);
     hb_ops_split(t, q, parts, bytes, 2);
@@ -189,13 +195,14 @@ static void run_latent_kv(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
                                  hb_tape_size(t, token, a->qk_rope_head_dim, 1)};
     const int64_t bytes[] = {by_head(l, a->qk_nope_head_dim), by_head(l, a->v_head_dim)};
     uint32_t low[2], parts[2];
-    uint32_t both = hb_ops_linear(t, x, linear(l, HB_TITAN_W_KV_DOWN, "low rank of k and v", kept));
+    uint32_t both =
+        hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_KV_DOWN, "low rank of k and v", kept));
     hb_ops_split(t, both, low, low_bytes, 2);
     hb_tape_drop_value(t, both);
     v->turned_k = rotate(l, low[1], "part of k after rope");
     hb_tape_drop_value(t, low[1]);
     uint32_t normal = norm(l->e, low[0], l->e->tokens, a->kv_lora_rank, l->by_role[HB_TITAN_W_KN]);
-    v->kv = hb_ops_linear(t, normal, linear(l, HB_TITAN_W_KV_UP, "k and v", kept));
+    v->kv = hb_ops_linear(t, normal, hb_titan_linear(l, HB_TITAN_W_KV_UP, "k and v", kept));
     hb_titan_drop_both(t, low[0], normal);
     hb_ops_split(t, v->kv, parts, bytes, 2);
     v->plain_k = parts[0];
@@ -223,7 +230,8 @@ static uint32_t run_latent(struct hb_titan_layer *l, uint32_t x, struct hb_kept 
                                                  .width = a->qk_nope_head_dim + a->qk_rope_head_dim,
                                                  .v_width = a->v_head_dim,
                                                  .kept = kept});
-    uint32_t out = hb_ops_linear(t, o, linear(l, HB_TITAN_W_O, "attention projected", kept));
+    uint32_t out =
+        hb_ops_linear(t, o, hb_titan_linear(l, HB_TITAN_W_O, "attention projected", kept));
     const uint32_t names[] = {v.q, v.plain_q, v.turned_q, v.k, v.plain_k, v.turned_k, v.kv, v.v, o};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         hb_tape_drop_value(t, names[i]);
@@ -295,7 +303,7 @@ void hb_titan_hold_last(struct hb_titan_layer *l, int role)
 static uint32_t run_plain_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept)
 {
     struct hb_tape *t = l->e->t;
-    uint32_t up = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
+    uint32_t up = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_UP, "mlp up", kept));
     uint32_t act = hb_ops_activation(t, up, HB_GELU);
     hb_tape_drop_value(t, up);
     return act;
@@ -308,9 +316,9 @@ static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *ke
     hb_zero3_enter_plain(l->e->zero3);
     if (!l->by_role[HB_TITAN_W_GATE])
         return run_plain_mlp(l, x, kept);
-    uint32_t gate = hb_ops_linear(t, x, linear(l, HB_TITAN_W_GATE, "mlp gate", kept));
+    uint32_t gate = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_GATE, "mlp gate", kept));
     if (l->e->spec->runtime.compile) {
-        uint32_t other = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
+        uint32_t other = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_UP, "mlp up", kept));
         uint32_t both = hb_ops_gated_fused(t, gate, other);
         hb_tape_drop_value(t, gate);
         hb_tape_drop_value(t, other);
@@ -321,7 +329,7 @@ static uint32_t run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *ke
     hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_titan_note_module(l->e);
     hb_tape_drop_value(t, gate);
-    uint32_t up = hb_ops_linear(t, x, linear(l, HB_TITAN_W_UP, "mlp up", kept));
+    uint32_t up = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_UP, "mlp up", kept));
     uint32_t product = hb_ops_mul(t, act, up);
     hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_tape_drop_value(t, act);
@@ -336,11 +344,12 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
     struct hb_tape *t = l->e->t;
     uint32_t product = run_mlp(l, x, kept), down;
     if (again)
-        down = hb_ops_linear_left_out(t, product, linear(l, HB_TITAN_W_DOWN, "mlp down", NULL));
+        down = hb_ops_linear_left_out(t, product,
+                                      hb_titan_linear(l, HB_TITAN_W_DOWN, "mlp down", NULL));
     else
-        down = hb_ops_linear(
-            t, product,
-            linear(l, HB_TITAN_W_DOWN, "mlp down", l->e->spec->runtime.compile ? NULL : kept));
+        down = hb_ops_linear(t, product,
+                             hb_titan_linear(l, HB_TITAN_W_DOWN, "mlp down",
+                                             l->e->spec->runtime.compile ? NULL : kept));
     if (!again)
         hb_titan_note_module(l->e);
     if (!again && l->e->ways > 1)

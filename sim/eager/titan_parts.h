@@ -25,6 +25,7 @@ enum {
     HB_TITAN_W_QKV,
     HB_TITAN_W_QKVB,
     HB_TITAN_W_OB,
+    HB_TITAN_W_SINKS,
     HB_TITAN_W_Q_DOWN,
     HB_TITAN_W_KV_DOWN,
     HB_TITAN_W_KV_UP,
@@ -38,7 +39,10 @@ enum {
     HB_TITAN_W_EXPERT_GATE,
     HB_TITAN_W_EXPERT_DOWN,
     HB_TITAN_W_EXPERT_UP,
+    HB_TITAN_W_EXPERT_GATEB,
+    HB_TITAN_W_EXPERT_DOWNB,
     HB_TITAN_W_ROUTER,
+    HB_TITAN_W_ROUTERB,
     HB_TITAN_W_NORM1,
     HB_TITAN_W_NORM2,
     HB_TITAN_W_NORM1B,
@@ -48,7 +52,7 @@ enum {
     HB_TITAN_W_COUNT
 };
 
-enum { HB_TITAN_EXPERT_WEIGHTS = 3 };
+enum { HB_TITAN_EXPERT_WEIGHTS = 4 };
 
 /* The table, positions, the last norm and its bias, the head. */
 enum { HB_TITAN_ENDS = 5 };
@@ -159,6 +163,19 @@ uint32_t hb_titan_run_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
 uint32_t hb_titan_run_experts(struct hb_titan_layer *l, uint32_t x, struct hb_kept *kept,
                               bool again);
 void hb_titan_add_weights(struct hb_titan_layer *l);
+/* Weights that all experts of a layer are. */
+int hb_titan_expert_weights(const struct hb_moe *m);
+struct hb_linear hb_titan_linear(struct hb_titan_layer *l, int role, const char *name,
+                                 struct hb_kept *kept);
+/* A product of the routed copies, so many on the rank, with each expert's part of the weight. */
+int64_t hb_titan_chosen(const struct hb_titan_layer *l);
+uint32_t hb_titan_grouped(struct hb_titan_layer *l, int role, uint32_t x, const char *name);
+/* gpt-oss: see titan_sinks.c. Attention from q, k and v on; parts of one product, each copied; */
+uint32_t hb_titan_run_sinks(struct hb_titan_layer *l, uint32_t qkv[3], struct hb_kept *kept);
+void hb_titan_copy_apart(struct hb_tape *t, uint32_t whole, uint32_t out[3],
+                         const int64_t bytes[3]);
+/* the products of experts that have biases. */
+uint32_t hb_titan_run_biased(struct hb_titan_layer *l, uint32_t rows);
 /* Its MLP has two products side by side. */
 bool hb_titan_is_gated(const struct hb_block *b);
 enum hb_norm hb_titan_last_norm(const struct hb_titan *e);

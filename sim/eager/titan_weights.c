@@ -66,38 +66,60 @@ int64_t hb_titan_expert_width(const struct hb_titan_layer *l)
     return l->parted ? hb_div_up(l->block->moe.d_ff, l->e->ways) : l->block->moe.d_ff;
 }
 
+int hb_titan_expert_weights(const struct hb_moe *m)
+{
+    return m->bias ? 4 : 3;
+}
+
+/* The weight is [experts, second, third]. */
+struct expert_weight {
+    int role;
+    const char *name;
+    int64_t second, third;
+};
+
+/* With biases gate and up are one (models/gpt_oss/moe.py). */
+static struct expert_weight expert_weight(const struct hb_moe *m, int at, int64_t d, int64_t ff)
+{
+    const struct expert_weight plain[] = {
+        {HB_TITAN_W_EXPERT_GATE, "experts' w_gate", ff, d},
+        {HB_TITAN_W_EXPERT_DOWN, "experts' w_down", d, ff},
+        {HB_TITAN_W_EXPERT_UP, "experts' w_up", ff, d},
+    };
+    const struct expert_weight biased[] = {
+        {HB_TITAN_W_EXPERT_GATE, "experts' w_gate and w_up", 2 * ff, d},
+        {HB_TITAN_W_EXPERT_GATEB, "experts' bias of gate and up", 2 * ff, 1},
+        {HB_TITAN_W_EXPERT_DOWN, "experts' w_down", d, ff},
+        {HB_TITAN_W_EXPERT_DOWNB, "experts' bias of down", d, 1},
+    };
+    return m->bias ? biased[at] : plain[at];
+}
+
 /* Of all of a rank's experts in one: split over its ranks by expert where there are enough of them,
  * else along the next dimension (torchtitan/distributed/fsdp.py, which counts the mesh's replicas
  * with the ranks where experts are not sent to). */
 static void add_experts(struct hb_titan_layer *l)
 {
-    static const struct {
-        int role;
-        const char *name;
-    } told[] = {{HB_TITAN_W_EXPERT_GATE, "experts' w_gate"},
-                {HB_TITAN_W_EXPERT_DOWN, "experts' w_down"},
-                {HB_TITAN_W_EXPERT_UP, "experts' w_up"}};
     const struct hb_moe *m = &l->block->moe;
     int64_t d = l->e->spec->model.d_model, own = hb_titan_own_experts(l);
     int64_t ranks = l->e->fsdp.ranks / (l->sends ? l->e->spec->mesh[HB_AX_EXPERT] : 1);
     int64_t ff = hb_titan_expert_width(l);
     int64_t counted = l->sends ? hb_titan_expert_ways(l->e->spec) : l->e->spec->mesh[HB_AX_DATA];
     bool across = hb_mul_sat(ranks, counted) > m->experts;
-    for (int i = 0; i < HB_TITAN_EXPERT_WEIGHTS; i++) {
-        bool down = told[i].role == HB_TITAN_W_EXPERT_DOWN;
-        int64_t second = down ? d : ff, third = down ? ff : d;
-        int64_t rows = across ? second : own;
-        int64_t cols = hb_tape_size(l->e->t, across ? own : second, third, 1);
-        struct hb_weight w = hb_ops_weight(told[i].name, rows, cols);
+    for (int i = 0; i < hb_titan_expert_weights(m); i++) {
+        struct expert_weight told = expert_weight(m, i, d, ff);
+        int64_t rows = across ? told.second : own;
+        int64_t cols = hb_tape_size(l->e->t, across ? own : told.second, told.third, 1);
+        struct hb_weight w = hb_ops_weight(told.name, rows, cols);
         w.across = across;
         if (l->sends) {
             w.ranks = ranks;
             w.late = true;
             l->expert_weights[i] = w;
-            l->by_role[told[i].role] = &l->expert_weights[i];
+            l->by_role[told.role] = &l->expert_weights[i];
             continue;
         }
-        l->by_role[told[i].role] = &l->weights[l->unit.count];
+        l->by_role[told.role] = &l->weights[l->unit.count];
         l->weights[l->unit.count++] = w;
     }
 }
@@ -123,6 +145,8 @@ static void add_projections(struct hb_titan_layer *l)
     add_weight(l, HB_TITAN_W_O, "w_o", d, q);
     if (a->bias == HB_BIAS_ALL)
         add_bias(l, HB_TITAN_W_O, HB_TITAN_W_OB, "bias of attention's output");
+    if (a->sinks)
+        add_weight(l, HB_TITAN_W_SINKS, "sinks", a->heads, 1);
     if (a->qk_norm != HB_QKN_NONE) {
         add_weight(l, HB_TITAN_W_QN, "norm of q", a->head_dim, 1);
         add_weight(l, HB_TITAN_W_KN, "norm of k", a->head_dim, 1);
@@ -152,11 +176,19 @@ static void add_mixture(struct hb_titan_layer *l)
     const struct hb_moe *m = &l->block->moe;
     add_experts(l);
     add_weight(l, HB_TITAN_W_ROUTER, "router", m->experts, l->e->spec->model.d_model);
+    if (m->bias)
+        add_bias(l, HB_TITAN_W_ROUTER, HB_TITAN_W_ROUTERB, "bias of the router");
     if (m->shared_d_ff)
         add_gated(l, hb_div_up(m->shared_d_ff, l->e->ways));
 }
 
-/* GPT-2 has each norm before what it is for, torchtitan's models all behind. */
+static void add_plain_norms(struct hb_titan_layer *l)
+{
+    add_norm(l, HB_TITAN_W_NORM1, -1, "norm before attention");
+    add_norm(l, HB_TITAN_W_NORM2, -1, "norm before mlp");
+}
+
+/* GPT-2 has each norm before what it is for, torchtitan's models all behind, gpt-oss between. */
 void hb_titan_add_weights(struct hb_titan_layer *l)
 {
     bool before = l->block->norm == HB_NORM_LAYER;
@@ -168,14 +200,16 @@ void hb_titan_add_weights(struct hb_titan_layer *l)
         add_projections(l);
     if (before)
         add_norm(l, HB_TITAN_W_NORM2, HB_TITAN_W_NORM2B, "norm before mlp");
+    bool between = l->block->attention.sinks;
+    if (between)
+        add_plain_norms(l);
     if (l->block->moe.experts)
         add_mixture(l);
     else
         add_mlp(l);
-    if (before)
+    if (before || between)
         return;
-    add_norm(l, HB_TITAN_W_NORM1, -1, "norm before attention");
-    add_norm(l, HB_TITAN_W_NORM2, -1, "norm before mlp");
+    add_plain_norms(l);
     if (!l->block->post_norm)
         return;
     add_norm(l, HB_TITAN_W_POST1, -1, "norm after attention");

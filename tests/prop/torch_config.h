@@ -46,6 +46,19 @@ static void torch_gpt_block(struct hb_str *s, struct hb_rng *rng, int at)
         TORCH_ONE_OF(rng, "true", "false"));
 }
 
+/* gpt-oss's. */
+static void torch_sinks_block(struct hb_str *s, struct hb_rng *rng, int at)
+{
+    hb_str_addf(s,
+                "    - {name: b%d, repeat: %lld, norm: rmsnorm, attention: {heads: 8, kv_heads: "
+                "%lld, head_dim: 32, bias: true, sinks: true, fused_qkv: %s}, moe: {experts: %lld, "
+                "top_k: 2, d_ff: 256, kind: swiglu, bias: true, router_bias: true, router_dtype: "
+                "%s}}\n",
+                at, (long long)hb_rng_range(rng, 1, 6), (long long)torch_power(rng, 3),
+                TORCH_ONE_OF(rng, "true", "false"), (long long)(8 * torch_power(rng, 2)),
+                TORCH_ONE_OF(rng, "f32", "bf16"));
+}
+
 /* Blocks of one kind, or two; other kinds of attention and of dispatch with megatron alone. */
 static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bool experts)
 {
@@ -55,6 +68,10 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
         int64_t kv = torch_power(rng, 3);
         if (!megatron && torch_chance(&side, 12)) {
             torch_gpt_block(s, &side, i);
+            continue;
+        }
+        if (!megatron && experts && torch_chance(&side, 15)) {
+            torch_sinks_block(s, &side, i);
             continue;
         }
         hb_str_addf(s, "    - {name: b%d, repeat: %lld, norm: rmsnorm", i,
@@ -84,9 +101,9 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
         else if (experts && torch_chance(rng, 60))
             hb_str_addf(s,
                         ", moe: {experts: %lld, top_k: 2, d_ff: 256, kind: swiglu, "
-                        "shared_experts: %s, router_dtype: %s}}\n",
+                        "shared_experts: %s, router_dtype: %s, router_bias: %s}}\n",
                         (long long)(8 * torch_power(rng, 2)), TORCH_ONE_OF(rng, "0", "1"),
-                        TORCH_ONE_OF(rng, "f32", "bf16"));
+                        TORCH_ONE_OF(rng, "f32", "bf16"), TORCH_ONE_OF(&side, "true", "false"));
         else
             hb_str_addf(s, ", mlp: {kind: %s, d_ff: %lld}}\n",
                         megatron ? TORCH_ONE_OF(rng, "swiglu", "gelu")

@@ -525,8 +525,9 @@ static void refuses_what_is_not_simulated(void **state)
         const char *message;
     } cases[] = {
         {"", NULL},
-        {"compiler: torch\nhardware: {device: nvidia-h100}\n",
-         "compiler: torch: model.blocks[1].unit: is of scans, which torch has none of; use 1"},
+        {"compiler: torch\nhardware: {device: nvidia-h100}\n", NULL},
+        {"compiler: torch\nhardware: {device: nvidia-h100}\nremat: {policy: dots}\n",
+         "compiler: torch: remat.policy: dots is of XLA; use none, full or names"},
         {"precision: {fp8: rowwise}\n", NULL},
         {"precision: {fp8: mxfp8}\n",
          "precision.fp8: only tensorwise and rowwise are simulated but with compiler: torch; use "

@@ -134,6 +134,48 @@ static void latent_attention_is_put_together(void **state)
     assert_int_equal(param_bytes(&p), 2 * count_params(&spec) + 512 * ROPE / 2 * 8);
 }
 
+/* Two steps of gpt-oss: rope's table of each layer, by position; a weight of each head by its sink;
+ * two biases of each row of experts, and what their gate keeps. A layer that is checkpointed is run
+ * again for all of it; torchtitan's list keeps the products, which have biases, all. */
+static void sinks_and_biases_are_gpt_oss(void **state)
+{
+    (void)state;
+    enum { STEPS = 2, WAYS = 2, ROWS = 2 * TOKENS, FF = WIDTH / 2, HEAD = 64 };
+    static const char block[] =
+        "  blocks:\n    - {repeat: 3, moe: {experts: 4, top_k: 2, d_ff: 128, kind: swiglu, bias: "
+        "true,\n       router_bias: true}, attention: {heads: 4, kv_heads: 2, head_dim: 64, bias: "
+        "true,\n       sinks: true, fused_qkv: true}}\n";
+    static const struct {
+        const char *policy;
+        int runs, products;
+    } cases[] = {{"none", 1, 1},
+                 {"full", 2, 2},
+                 {"names, save: [q, v, attn_ctx, mlp_gate, mlp_down]", 2, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hb_spec spec =
+            unit_spec(&u, hb_arena_printf(u.env.arena,
+                                          "model:\n  d_model: 256\n  vocab: 1000\n%s"
+                                          "batch: {global: 4, seq: 512}\nmesh: {fsdp: %d}\n"
+                                          "hardware: {device: nvidia-h100, count: %d}\n"
+                                          "compiler: torch\nremat: {policy: %s}\n",
+                                          block, WAYS, WAYS, cases[i].policy));
+        struct hb_program p;
+        assert_true(hb_spec_supported(&u.diag, NULL, &spec));
+        assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, &p));
+        int all = STEPS * LAYERS, runs = cases[i].runs * all;
+        assert_int_equal(count_of(&p, "log-sum-exp less the sink", 4 * TOKENS * HEADS), runs);
+        assert_int_equal(count_of(&p, "table of rope, by position", 4 * TOKENS * 2 * HEAD), runs);
+        assert_int_equal(count_of(&p, "expert of each row", 8 * ROWS), 2 * runs);
+        assert_int_equal(count_of(&p, "bias of each row", 2 * ROWS * WIDTH), 2 * runs);
+        assert_int_equal(count_of(&p, "glu, clamped", 2 * ROWS * FF), runs);
+        assert_int_equal(count_of(&p, "attention projected", 2 * TOKENS * WIDTH),
+                         cases[i].products * all);
+        assert_int_equal(count_of(&p, "tables of rope", 512 * 2 * HEAD * 4 * LAYERS), 1);
+        assert_int_equal(param_bytes(&p),
+                         4 * count_params(&spec) / WAYS + 512 * 2 * HEAD * 4 * LAYERS);
+    }
+}
+
 /* DTensor's gradient of a table that is split by words has all of them until the update. */
 static void a_tables_gradient_waits_whole(void **state)
 {
@@ -189,6 +231,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
         cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
         cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
+        cmocka_unit_test_setup_teardown(sinks_and_biases_are_gpt_oss, start, end),
         cmocka_unit_test_setup_teardown(a_tables_gradient_waits_whole, start, end),
         cmocka_unit_test_setup_teardown(a_bias_comes_with_its_weight, start, end),
     };
