@@ -6,12 +6,15 @@
  * search that marks and rewinds for each candidate touches the same pages again. A piece larger
  * than a block gets a block of its own. Under AddressSanitizer what is not
  * handed out is poisoned and a gap is left after each piece. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/diag.h"
 #include "base/owned.h"
@@ -30,6 +33,7 @@
 enum {
     FIRST_BLOCK_BYTES = 16 << 10,
     MAX_BLOCK_BYTES = 4 << 20,
+    LARGE_BLOCK_BYTES = 2 << 20,
     MAX_SPARE_BYTES = 256 << 20,
     ALIGN_BYTES = 16,
 #ifdef HB_ASAN
@@ -75,12 +79,30 @@ static void unpoison(void *at, size_t bytes)
 #endif
 }
 
+/* A large block is filled from end to end, and the kernel's work on a first touch was a third of an
+ * eager pipeline's time: pages of 2 MiB, where the system has them, are touched 512 times less
+ * often. Neighbouring blocks are one mapping to it. */
+static void use_large_pages(void *at, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    const uintptr_t page = 4096;
+    uintptr_t start = ((uintptr_t)at + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)at + bytes) / page * page;
+    if (bytes >= LARGE_BLOCK_BYTES && end > start)
+        (void)madvise((unsigned char *)at + (start - (uintptr_t)at), end - start, MADV_HUGEPAGE);
+#else
+    (void)at;
+    (void)bytes;
+#endif
+}
+
 /* Null: the system refuses. */
 static struct block *try_block(size_t room_bytes, struct block *older)
 {
     struct block *b = malloc(sizeof *b + room_bytes);
     if (!b)
         return NULL;
+    use_large_pages(b, sizeof *b + room_bytes);
     b->older = older;
     b->used_bytes = 0;
     b->room_bytes = room_bytes;

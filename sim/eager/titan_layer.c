@@ -588,9 +588,11 @@ static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first, const
         for (uint32_t place = 0; place < HB_TAPED_SAVED; place++) {
             const struct hb_taped *n = &t->nodes[i];
             uint32_t storage = n->saved[place], at = (i - first) * HB_TAPED_SAVED + place;
+            if (storage == HB_NONE)
+                continue;
             if ((gone && n->under == gone) || a->done[i - first] >> place & 1)
                 hb_tape_drop(t, storage);
-            else if (storage != HB_NONE)
+            else
                 keep_node(t, a, at, storage, n->under);
         }
     t->node_count = first;

@@ -37,20 +37,24 @@ static int64_t op_ns(const struct hb_cost *cost, struct kept *all, uint32_t inde
     return k->ns;
 }
 
-void hb_dating_make(struct hb_arena *arena, const struct hb_program *p,
+bool hb_dating_make(struct hb_arena *arena, const struct hb_program *p,
                     const struct hb_device *device, struct hb_timing *timing)
 {
     struct hb_cost cost;
     struct kept kept[KEPT] = {0};
     double whole = 0, at = 0;
+    bool ends = true;
     uint32_t first = p->caching.second_op;
     hb_cost_init(&cost, p, device);
     timing->op_start_ns = hb_arena_alloc(arena, p->op_count, sizeof *timing->op_start_ns);
     timing->op_end_ns = hb_arena_alloc(arena, p->op_count, sizeof *timing->op_end_ns);
     timing->spans = hb_arena_raw(arena, p->op_count - first, sizeof *timing->spans);
     timing->span_count = timing->skip_count = 0;
-    for (uint32_t op = first; op < p->op_count; op++)
-        whole += (double)op_ns(&cost, kept, op);
+    for (uint32_t op = first; op < p->op_count; op++) {
+        int64_t ns = op_ns(&cost, kept, op);
+        ends = ends && ns < HB_COST_MAX_NS;
+        whole += (double)ns;
+    }
     double share = whole > 0 ? (double)timing->step_ns / whole : 0;
     for (uint32_t op = first; op < p->op_count; op++) {
         timing->op_start_ns[op] = (int64_t)(at * share);
@@ -59,4 +63,5 @@ void hb_dating_make(struct hb_arena *arena, const struct hb_program *p,
         timing->spans[timing->span_count++] =
             (struct hb_span){op, timing->op_start_ns[op], timing->op_end_ns[op], 0};
     }
+    return ends;
 }

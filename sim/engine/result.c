@@ -124,9 +124,12 @@ static double fastest_rate(const struct hb_result *r)
     return peak * best_part(&dev->sdpa_backward_curve, best_part(&dev->grouped_curve, part));
 }
 
+/* Of torch's steps it was found when ops were dated. */
 static bool has_endless_op(const struct hb_result *r)
 {
     struct hb_cost cost;
+    if (r->spec->compiler == HB_TORCH)
+        return r->endless;
     hb_cost_init(&cost, &r->program, r->device);
     for (uint32_t i = 0; i < r->program.op_count; i++)
         if (hb_cost_op_ns(&cost, i) == HB_COST_MAX_NS)
@@ -226,7 +229,7 @@ static bool time_torch(struct hb_arena *arena, struct hb_diag *diag, struct hb_r
         return false;
     memcpy(timed.mesh, out->spec->mesh, sizeof timed.mesh);
     hb_run_timing(arena, &timed, out->device, &out->timing);
-    hb_dating_make(arena, &out->program, out->device, &out->timing);
+    out->endless = !hb_dating_make(arena, &out->program, out->device, &out->timing);
     return true;
 }
 

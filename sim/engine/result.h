@@ -29,6 +29,7 @@ struct hb_result {
     struct hb_interval interval; /* of the peak, at plan.confidence */
     bool host_fits;              /* what it keeps on the host, where its size is known */
     bool step_fits;              /* peak within the budget, and that */
+    bool endless;                /* torch: an op takes longer than is counted */
     bool fits;                   /* the step and, where it is described, the loading */
     enum hb_verdict step_verdict;
     enum hb_verdict verdict; /* loading that does not fit included */
