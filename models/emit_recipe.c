@@ -52,12 +52,12 @@ static void emit_training(struct hb_str *out, const struct hb_spec *s)
                 "            dtype=\"%s\",\n"
                 "            mixed_precision_param=\"%s\",\n"
                 "            enable_cpu_offload=%s,\n"
-                "            disable_cuda_graphs=True,  # as simulated: their pools stay out\n"
+                "            disable_cuda_graphs=%s,\n"
                 "        ),\n",
                 hb_rank_batch(s) / (parts > 0 ? parts : 1), s->batch.seq, s->batch.global,
                 s->batch.seq, s->batch.seq, s->optimizer.clip ? "1.0" : "0.0",
                 hb_titan_dtype(s->precision.params), hb_titan_dtype(s->precision.compute),
-                truth(host));
+                truth(host), truth(!s->runtime.cuda_graphs));
 }
 
 static void emit_parallelism(struct hb_str *out, const struct hb_spec *s)

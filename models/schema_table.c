@@ -633,6 +633,10 @@ static const struct hb_key runtime_keys[] = {
          "FullyShardedDataParallel (FSDP1) in place of fully_shard: a unit's parameters are one; "
          "the "
          "ends are the root's"),
+    BOOL(
+        "cuda_graphs", SPEC(runtime.cuda_graphs), "false",
+        "torchtitan on NVIDIA (disable_cuda_graphs: false): from the second step on the passes are "
+        "a graph that owns their memory, and gradients stay from step to step"),
     BOOL("async_tp", SPEC(runtime.async_tp), "false",
          "torchtitan's enable_async_tensor_parallel: compiled products take their gathers and sums "
          "over tensor into themselves, through symmetric memory outside the allocator; Megatron's "

@@ -387,6 +387,7 @@ struct hb_runtime {
     double memory_fraction;  /* of the device that programs get; 0: the runtime's own */
     double gc_threshold; /* of what that is: garbage collection starts there; 0: there is none */
     bool fsdp1;          /* FullyShardedDataParallel, not fully_shard */
+    bool cuda_graphs;    /* passes are captured once and replayed */
     bool async_tp;       /* products and their gathers or sums over tensor in one, by rows */
     bool fused_norm;     /* RMSNorm is one kernel, as in torch from 2.9 on */
     bool wrap_root;      /* embedding, last norm and head are FSDP's root unit */

@@ -590,6 +590,26 @@ static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, boo
     return HB_REFUSE(r, gaps);
 }
 
+/* What torchtitan captures: passes without the host, of one stage. */
+static bool check_graphs(const struct hb_refusing *r, const struct hb_spec *s, bool zero)
+{
+    static const char *const key = "runtime.cuda_graphs";
+    const struct hb_refusal gaps[] = {
+        {s->runtime.framework == HB_FW_TORCHTUNE, key, "is torchtitan's; use false"},
+        {s->mesh[HB_AX_PIPELINE] > 1, key, "torchtitan has none with pipelines; use false"},
+        {hb_titan_expert_ways(s) > 1, key,
+         "torchtitan has none with this exchange of tokens, which waits for the host; use false, "
+         "or "
+         "mesh.expert 1"},
+        {zero || s->runtime.fsdp1, key, "is of FSDP2 or plain copies; use false"},
+        {s->loss.kind != HB_LOSS_LM, key, "not simulated with this loss.kind yet; use false"},
+        {s->optimizer.in_backward, key, "leaves gradients, which in_backward does not; use false"},
+        {s->optimizer.params_offload != HB_PLACE_NONE, key,
+         "not simulated with params_offload yet; use false"},
+    };
+    return !s->runtime.cuda_graphs || HB_REFUSE(r, gaps);
+}
+
 static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
 {
     bool plain = shard_ranks(s) == 1, zero3 = s->precision.master && s->mesh[HB_AX_FSDP] > 1;
@@ -603,6 +623,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     ok &= check_wide(r, s, plain);
     bool zero = zero3 || s->sharding.optimizer_over_data;
     ok &= s->loss.kind != HB_LOSS_GRPO || check_grpo(r, s, plain, zero);
+    ok &= check_graphs(r, s, zero);
     for (r->block = 0; r->block < s->model.block_count; r->block++) {
         const struct hb_block *b = &s->model.blocks[r->block];
         const struct hb_refusal list[] = {
@@ -679,6 +700,8 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->loss.kind != HB_LOSS_LM, "loss.kind", "only lm is simulated with megatron yet; use lm"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
         {s->runtime.fsdp1, "runtime.fsdp1", "is not megatron's; use false"},
+        {s->runtime.cuda_graphs, "runtime.cuda_graphs",
+         "megatron's are not simulated yet; use false"},
         {s->runtime.async_tp && (s->mesh[HB_AX_TENSOR] == 1 || !s->sharding.residual_over_tensor),
          "runtime.async_tp",
          "is of a residual that is split over tensor (tp-comm-overlap with sequence-parallel); use "

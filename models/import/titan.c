@@ -430,8 +430,8 @@ static void put_compile(struct hb_foreign *f, const struct hb_node *c)
                  hb_take_int(f, p, "tensor_parallel_degree", 1) > 1;
     hb_put_bool(f, "runtime.compile", on && model);
     const struct hb_node *t = hb_take(f, c, "training");
-    if (hb_node_find(t, "disable_cuda_graphs") && !hb_take_bool(f, t, "disable_cuda_graphs", false))
-        hb_missing(f, "training.disable_cuda_graphs: false; what their pools keep is not counted");
+    if (hb_node_find(t, "disable_cuda_graphs"))
+        hb_put_bool(f, "runtime.cuda_graphs", !hb_take_bool(f, t, "disable_cuda_graphs", false));
     if (async && on && model)
         hb_put_bool(f, "runtime.async_tp", true);
     hb_put(f, "loss.kernel", on && loss ? "compiled" : "eager");

@@ -17,6 +17,7 @@ struct hb_caching hb_step_caching(const struct hb_spec *spec)
                                .limit_bytes = spec->hardware.memory_bytes,
                                .max_split_bytes = spec->runtime.max_split_bytes,
                                .collect_above = spec->runtime.gc_threshold,
+                               .captures = spec->runtime.cuda_graphs,
                                .reserved = spec->runtime.allocator == HB_MAX_RESERVED};
 }
 
@@ -53,7 +54,8 @@ bool hb_step_has_short(const struct hb_spec *spec)
 {
     if (spec->runtime.framework == HB_FW_MEGATRON)
         return true;
-    return hb_step_ranks(spec) == 1 && !hb_titan_is_zero3(spec) && spec->loss.kind != HB_LOSS_GRPO;
+    return hb_step_ranks(spec) == 1 && !hb_titan_is_zero3(spec) &&
+           spec->loss.kind != HB_LOSS_GRPO && !spec->runtime.cuda_graphs;
 }
 
 bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

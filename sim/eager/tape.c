@@ -72,6 +72,13 @@ void hb_tape_end(struct hb_tape *t)
     t->open = false;
 }
 
+void hb_tape_release(struct hb_tape *t)
+{
+    hb_tape_end(t);
+    if (t->server && t->server->release)
+        t->server->release(t->server->context);
+}
+
 /* The same names come again, pass by pass: the last of each are kept, by where they stand. */
 enum { NAMES = 512 };
 struct hb_taped_name {
@@ -106,17 +113,18 @@ static void add_buf(struct hb_tape *t, const char *name, int64_t bytes, enum hb_
                                              .dtype = HB_DT_BF16,
                                              .alias_of = HB_NONE,
                                              .category = category,
-                                             .pool = t->pool});
+                                             .pool = (uint8_t)(t->pool + t->first_pool)});
 }
 
 static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,
                             enum hb_category category)
 {
-    struct hb_storage s = {.bytes = bytes, .holders = 1, .served = HB_NONE, .pool = t->pool};
+    uint8_t pool = (uint8_t)(t->pool + t->first_pool);
+    struct hb_storage s = {.bytes = bytes, .holders = 1, .served = HB_NONE, .pool = pool};
     if (!t->server)
         add_buf(t, name, bytes, category);
     else if (bytes > 0)
-        s.served = t->server->take(t->server->context, bytes, t->pool);
+        s.served = t->server->take(t->server->context, bytes, pool);
     t->storages =
         hb_grow(t->arena, t->storages, t->storage_count, &t->storage_cap, sizeof *t->storages);
     t->storages[t->storage_count] = s;

@@ -94,7 +94,8 @@ struct hb_server {
     void *context;
     uint32_t (*take)(void *context, int64_t bytes, uint8_t pool);
     void (*give)(void *context, const struct hb_storage *s);
-    struct hb_sums *sums; /* null: each storage has to be asked for */
+    void (*release)(void *context); /* what it has cached; null: nothing */
+    struct hb_sums *sums;           /* null: each storage has to be asked for */
 };
 
 struct hb_tape {
@@ -103,8 +104,9 @@ struct hb_tape {
     const struct hb_server *server; /* null: all goes to the program; else no op or buffer does */
     const char *where;              /* before the names of storages: "layers[3]." */
     enum hb_phase phase;
-    uint8_t pool;  /* of the allocator: 0 is the default stream's */
-    uint8_t width; /* bytes of an element in compute's dtype */
+    uint8_t pool;       /* of the allocator: 0 is the default stream's ... */
+    uint8_t first_pool; /* ... of these: those of a graph's passes are others */
+    uint8_t width;      /* bytes of an element in compute's dtype */
     bool autocast; /* products alone are in it, of copies; what they take and weights are in f32 */
     bool grad;     /* ops are recorded */
     struct hb_storage *storages;
@@ -134,6 +136,8 @@ struct hb_made {
     double flops;
 };
 
+/* The allocator gives back to the device what it has cached. */
+void hb_tape_release(struct hb_tape *t);
 void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *p);
 /* Room for so many storages, and for the program of them. */
 void hb_tape_reserve(struct hb_tape *t, uint32_t storages);

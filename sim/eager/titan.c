@@ -268,12 +268,33 @@ static void add_all_states(struct hb_titan *e)
     add_other_states(e);
 }
 
+/* torchtitan/distributed/cudagraph.py: the first step's passes run on a stream of their own, then
+ * torch.cuda.graph gives back what is cached and the second step's are captured, all streams of
+ * theirs in the graph's private pool, which keeps what it took for the replays. The update between
+ * is the default stream's, and zero_grad leaves gradients where they are, as a replay adds to them.
+ */
+static void enter_graph(struct hb_titan *e, bool first)
+{
+    enum { WARM_POOLS = 16, GRAPH_POOLS = 32 };
+    if (!e->spec->runtime.cuda_graphs)
+        return;
+    if (!first)
+        hb_tape_release(e->t);
+    e->t->first_pool = first ? WARM_POOLS : GRAPH_POOLS;
+}
+
+static void leave_graph(struct hb_titan *e)
+{
+    e->t->first_pool = 0;
+}
+
 static void run_step(struct hb_titan *e, bool first)
 {
     if (e->value)
         run_step(e->value, first);
     /* The third microbatch allocates as the second does. */
     int64_t count = e->spec->batch.accumulate < 3 ? e->spec->batch.accumulate : 3;
+    enter_graph(e, first);
     for (e->microbatch = 0; e->microbatch < count; e->microbatch++) {
         hb_titan_mark(e, false, e->microbatch > 0);
         if (e->stages)
@@ -281,6 +302,7 @@ static void run_step(struct hb_titan *e, bool first)
         else
             run_microbatch(e);
     }
+    leave_graph(e);
     e->t->phase = HB_PHASE_OPTIMIZER;
     if (e->zero)
         hb_titan_update_zero(e, first);
@@ -288,7 +310,7 @@ static void run_step(struct hb_titan *e, bool first)
         add_all_states(e);
     if (e->fsdp.plain && e->ways > 1)
         hb_titan_share_table(e);
-    if (!e->fsdp.flat || !first)
+    if (!(e->fsdp.flat || e->spec->runtime.cuda_graphs) || !first)
         free_gradients(e);
     hb_titan_mark(e, false, false);
 }
@@ -601,7 +623,7 @@ static void build(struct hb_titan *e)
     bool zero3 = hb_titan_is_zero3(spec);
     e->grpo = spec->loss.kind == HB_LOSS_GRPO;
     share_states(e, zero3);
-    if (e->stages || zero3 || e->grpo || e->t->autocast)
+    if (e->stages || zero3 || e->grpo || e->t->autocast || spec->runtime.cuda_graphs)
         e->cut = NULL; /* a whole one */
     e->fsdp.flat = spec->runtime.fsdp1 && !e->fsdp.plain;
     e->has_root = e->fsdp.flat || spec->runtime.wrap_root ||

@@ -103,6 +103,8 @@ static void walk_ops(struct run *r, struct walk *w)
     for (uint32_t op = 0; op < p->op_count; op++) {
         const struct hb_op *o = &p->ops[op];
         const uint32_t *written = hb_op_writes(p, o);
+        if (op == p->caching.second_op && p->caching.captures)
+            hb_cuda_release(w->cuda);
         if (op == p->caching.second_op)
             out->argument_bytes = hb_cuda_stats(w->cuda).allocated_bytes;
         for (uint32_t k = 0; k < o->write_count; k++)

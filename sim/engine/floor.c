@@ -18,6 +18,8 @@
  * the whole one come and go, of both steps, without a program or an allocator. */
 #include "sim/engine/floor.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -105,6 +107,7 @@ static int64_t walk_ops(const struct floor *f)
 struct held {
     struct hb_sums sums;
     int64_t pool_bytes[UINT8_MAX + 1], most_bytes[UINT8_MAX + 1]; /* by pool */
+    int64_t before_bytes; /* of all pools, before what was cached went back */
 };
 
 static uint32_t take(void *context, int64_t bytes, uint8_t pool)
@@ -125,21 +128,35 @@ static void give(void *context, const struct hb_storage *s)
     h->pool_bytes[s->pool] -= size;
 }
 
+static int64_t sum_of_pools(const struct held *h)
+{
+    int64_t sum = 0;
+    for (int i = 0; i <= UINT8_MAX; i++)
+        sum = hb_add_sat(sum, h->most_bytes[i]);
+    return sum;
+}
+
+/* Of what a pool has held only what it holds then is sure to be there still. */
+static void release(void *context)
+{
+    struct held *h = context;
+    h->before_bytes = hb_larger(h->before_bytes, sum_of_pools(h));
+    memcpy(h->most_bytes, h->pool_bytes, sizeof h->most_bytes);
+}
+
 static int64_t held_floor(struct hb_arena *scratch, const struct hb_spec *spec,
                           struct hb_rank_ask ask)
 {
     struct held *h = hb_arena_alloc(scratch, 1, sizeof *h);
     struct hb_caching caching = hb_step_caching(spec);
-    struct hb_server server = {h, take, give, counts_pools(&caching) ? NULL : &h->sums};
+    struct hb_server server = {h, take, give, release, counts_pools(&caching) ? NULL : &h->sums};
     struct hb_diag quiet;
-    int64_t sum = 0;
     hb_diag_init(&quiet, scratch);
     ask.server = &server;
     if (!hb_step_serve(scratch, &quiet, spec, &ask))
         return INT64_MAX;
-    for (int i = 0; i <= UINT8_MAX; i++)
-        sum = hb_add_sat(sum, h->most_bytes[i]);
-    return counts_pools(&caching) ? sum : h->sums.most_bytes;
+    return counts_pools(&caching) ? hb_larger(h->before_bytes, sum_of_pools(h))
+                                  : h->sums.most_bytes;
 }
 
 static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec, int64_t rank)

@@ -426,7 +426,7 @@ static void release_segments(struct hb_cuda *c, struct pool *p)
     }
 }
 
-static void release_cached(struct hb_cuda *c)
+void hb_cuda_release(struct hb_cuda *c)
 {
     for (uint32_t i = 0; i < c->pool_count; i++) {
         if (c->limits.expandable)
@@ -478,7 +478,7 @@ static void check_limit(struct hb_cuda *c, struct pool *p, int64_t asked, int64_
         return;
     if (release_unsplit(c, p, asked) && !exceeds(c, bytes))
         return;
-    release_cached(c);
+    hb_cuda_release(c);
     c->stats.retries++;
     c->stats.failed = c->stats.failed || exceeds(c, bytes);
 }

@@ -40,6 +40,8 @@ struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits
  * goes to out_address. */
 uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t *out_address);
 void hb_cuda_give(struct hb_cuda *c, uint32_t block);
+/* What is cached goes back to the device: whole segments, or pages of those that grow. */
+void hb_cuda_release(struct hb_cuda *c);
 struct hb_cuda_stats hb_cuda_stats(const struct hb_cuda *c);
 /* What a request takes of the allocated bytes. */
 int64_t hb_cuda_round(int64_t bytes);

@@ -76,6 +76,12 @@ static void give(void *context, const struct hb_storage *s)
     a->sums.alive_bytes -= size;
 }
 
+static void release(void *context)
+{
+    struct asked *a = context;
+    hb_cuda_release(a->cuda);
+}
+
 struct rank {
     int64_t peak_bytes;
     uint32_t storages;
@@ -89,7 +95,7 @@ static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct hb_caching c = hb_step_caching(spec);
     struct asked a = {.cuda = hb_cuda_new(arena, hb_caching_limits(&c))};
-    struct hb_server server = {&a, take, give, adds_up ? &a.sums : NULL};
+    struct hb_server server = {&a, take, give, release, adds_up ? &a.sums : NULL};
     ask.server = &server;
     bool ok = hb_step_serve(arena, diag, spec, &ask) &&
               check_total(diag, a.sums.asked_bytes, spec->model.name);

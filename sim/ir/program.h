@@ -173,6 +173,7 @@ struct hb_caching {
     int64_t limit_bytes;     /* what the device gives in all; 0: no limit */
     int64_t max_split_bytes; /* larger blocks are not split; 0: all are */
     double collect_above;    /* share of the limit; 0: nothing is collected */
+    bool captures;           /* what is cached goes back to the device before the second step */
     uint32_t second_op;      /* first op of the second step */
 };
 

@@ -115,15 +115,18 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
 static void torch_titan_runtime(struct hb_str *s, struct hb_rng *rng, const char *framework,
                                 bool plain, bool experts, bool fsdp1)
 {
+    struct hb_rng side = *rng; /* what it draws moves nothing else */
     hb_str_addf(s,
                 "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, fsdp1: %s, "
-                "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld}\n",
+                "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld, cuda_graphs: "
+                "%s}\n",
                 framework, experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
                 plain || experts || fsdp1 ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
                 TORCH_ONE_OF(rng, "max_allocated", "max_reserved", "max_reserved"),
                 fsdp1 ? "true" : "false", TORCH_ONE_OF(rng, "true", "false"),
                 TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
-                (long long)(100000 * torch_power(rng, 12)));
+                (long long)(100000 * torch_power(rng, 12)),
+                torch_chance(&side, 15) ? "true" : "false");
 }
 
 static void torch_loss(struct hb_str *s, struct hb_rng *rng, bool plain)

@@ -262,7 +262,11 @@ static const struct row {
      "  num_tokens_per_microbatch_per_dp_rank: 2048, disable_cuda_graphs: false}\n"
      "parallelism: {pipeline_parallel_degree: 2, num_pp_microbatches: 4,\n"
      "  data_parallel_shard_degree: 4}\n",
-     "batch.global=32", "training.disable_cuda_graphs: false; what their pools keep"},
+     "batch.global=32", NULL},
+    {"model_spec: {name: llama3, flavor: 8B}\ntraining: {disable_cuda_graphs: false}\n",
+     "runtime.cuda_graphs=true", NULL},
+    {"model_spec: {name: llama3, flavor: 8B}\ntraining: {disable_cuda_graphs: true}\n",
+     "runtime.cuda_graphs=false", NULL},
     {"model_spec: {name: llama3, flavor: 8B}\noptimizer: {param_groups: [{optimizer_name: AdamW},\n"
      "  {optimizer_name: DistMuon}]}\n",
      "optimizer.name=muon", NULL},

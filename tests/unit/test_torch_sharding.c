@@ -238,6 +238,36 @@ static void gathers_in_eight_bits(void **state)
     assert_int_equal(wide - narrow, 4 * (1024 * (2 * 1024 + 2 * 256) + 3 * 1024 * 4096));
 }
 
+/* A graph's passes have pools of their own, in each of the two steps, the update and what stays has
+ * not; gradients are there from the first step on, and the second's are added to them. */
+static void graphs_own_their_passes(void **state)
+{
+    (void)state;
+    enum { WARM = 16, GRAPH = 32 };
+    struct hb_program plain, graph;
+    struct hb_memory without = run_keys("runtime: {cuda_graphs: false}\n", &plain);
+    struct hb_memory with = run_keys("runtime: {cuda_graphs: true}\n", &graph);
+    int64_t grads = 0;
+    int logits[3] = {0};
+    assert_int_equal(plain.buf_count, graph.buf_count);
+    for (uint32_t i = 0; i < with.live_count; i++) {
+        uint32_t buf = with.live[i].buf;
+        const struct hb_buf *b = &graph.bufs[buf];
+        bool stays = b->argument || b->category == HB_CAT_OPTIMIZER;
+        bool second = (int32_t)graph.caching.second_op <= with.live[i].start;
+        if (strstr(b->name, "sharded gradients") && !second)
+            grads += b->bytes;
+        if (strcmp(b->name, "logits") == 0)
+            logits[b->pool / WARM]++;
+        assert_int_equal(b->pool / WARM * WARM, stays ? 0 : second ? GRAPH : WARM);
+        assert_int_equal(b->pool % WARM, plain.bufs[buf].pool);
+    }
+    assert_true(logits[0] == 0 && logits[1] == 1 && logits[2] == 1 && grads > 0);
+    int64_t more = with.peak_bytes - without.peak_bytes; /* blocks of other pools are cut apart */
+    assert_true(more >= grads && more < grads + (2 << 20));
+    assert_true(graph.caching.captures && !plain.caching.captures);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +275,7 @@ int main(void)
         TEST(sequences_that_ranks_share),    TEST(states_that_ranks_split),
         TEST(weights_that_modules_gather),   TEST(experts_in_stages),
         TEST(flat_parameters_of_fsdp1),      TEST(gathers_in_eight_bits),
+        TEST(graphs_own_their_passes),
     };
     return cmocka_run_group_tests_name("torch sharding", tests, NULL, NULL);
 }
