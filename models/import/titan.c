@@ -430,8 +430,15 @@ static void put_compile(struct hb_foreign *f, const struct hb_node *c)
                  hb_take_int(f, p, "tensor_parallel_degree", 1) > 1;
     hb_put_bool(f, "runtime.compile", on && model);
     const struct hb_node *t = hb_take(f, c, "training");
-    if (hb_node_find(t, "disable_cuda_graphs"))
-        hb_put_bool(f, "runtime.cuda_graphs", !hb_take_bool(f, t, "disable_cuda_graphs", false));
+    bool graphs =
+        hb_node_find(t, "disable_cuda_graphs") && !hb_take_bool(f, t, "disable_cuda_graphs", false);
+    if (graphs &&
+        hb_take_int(f, p, "expert_parallel_degree", 1) > 1) /* HybridEP's, MinimalAsyncEP's */
+        hb_missing(f,
+                   "training.disable_cuda_graphs: false; what the graphs of passes that exchange "
+                   "tokens keep is not counted");
+    else if (graphs)
+        hb_put_bool(f, "runtime.cuda_graphs", true);
     if (async && on && model)
         hb_put_bool(f, "runtime.async_tp", true);
     hb_put(f, "loss.kernel", on && loss ? "compiled" : "eager");

@@ -265,8 +265,9 @@ static const struct row {
      "batch.global=32", NULL},
     {"model_spec: {name: llama3, flavor: 8B}\ntraining: {disable_cuda_graphs: false}\n",
      "runtime.cuda_graphs=true", NULL},
-    {"model_spec: {name: llama3, flavor: 8B}\ntraining: {disable_cuda_graphs: true}\n",
-     "runtime.cuda_graphs=false", NULL},
+    {"model_spec: {name: qwen3, flavor: 30B-A3B}\ntraining: {disable_cuda_graphs: false}\n"
+     "parallelism: {expert_parallel_degree: 8, data_parallel_shard_degree: 8}\n",
+     "mesh.expert=8", "training.disable_cuda_graphs: false; what the graphs"},
     {"model_spec: {name: llama3, flavor: 8B}\noptimizer: {param_groups: [{optimizer_name: AdamW},\n"
      "  {optimizer_name: DistMuon}]}\n",
      "optimizer.name=muon", NULL},
