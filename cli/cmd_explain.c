@@ -120,19 +120,27 @@ static void print_why(const struct printer *p)
         hb_wrap_print(p->env, p->out, p->story->notes[i], 2);
 }
 
+static const char *when_text(enum hb_story_when when)
+{
+    return when == HB_WHEN_TRAINS ? "if it trains: "
+           : when == HB_WHEN_RUNS ? "if it only runs a model: "
+                                  : "";
+}
+
 static void print_knobs(const struct printer *p)
 {
     char size[HB_SIZE_TEXT];
     const struct hb_story *s = p->story;
     if (s->knob_count)
-        fputs(s->cause == HB_CAUSE_NONE ? "\nIf less is wanted:\n"
-                                        : "\nWhat helps, in this order:\n",
+        fputs(s->supposed                 ? "\nWhat would help, in this order:\n"
+              : s->cause == HB_CAUSE_NONE ? "\nIf less is wanted:\n"
+                                          : "\nWhat helps, in this order:\n",
               p->out);
     for (int i = 0; i < s->knob_count; i++) {
         enum hb_knob knob = s->knobs[i].knob;
         const char *words =
             s->framework < HB_FW_LOG_COUNT ? hb_knob_words(knob, s->framework) : NULL;
-        fprintf(p->out, "  %d. %s", i + 1, hb_knob_title(knob));
+        fprintf(p->out, "  %d. %s%s", i + 1, when_text(s->knobs[i].when), hb_knob_title(knob));
         if (s->knobs[i].frees_bytes > 0)
             fprintf(p->out, " (up to %s)", hb_size_print(s->knobs[i].frees_bytes, size));
         fputc('\n', p->out);
@@ -225,6 +233,7 @@ static void write_knobs(struct hb_json *j, const struct hb_story *s)
         enum hb_knob knob = s->knobs[i].knob;
         hb_json_object(j);
         hb_json_put_text(j, "knob", hb_knob_key(knob));
+        hb_json_put_text(j, "when", hb_when_key(s->knobs[i].when));
         hb_json_put_text(j, "what", hb_knob_title(knob));
         hb_json_put_text(j, "set", hb_story_set(s, knob));
         hb_json_put_text(j, "words",
@@ -247,6 +256,7 @@ static void write_list(struct hb_json *j, const char *key, const char *const *te
 static void write_story(struct hb_json *j, const struct printer *p)
 {
     const struct hb_story *s = p->story;
+    hb_json_put_bool(j, "supposed", s->supposed);
     hb_json_put_text(j, "what", s->title);
     hb_json_put_text(j, "cause", hb_cause_key(s->cause));
     hb_json_put_text(j, "why", s->because);

@@ -374,6 +374,7 @@ static const struct hb_json_row hlo[] = {
 static const struct hb_json_row explain[] = {
     {"known", "bool", "something about memory is in it"},
     {"lines?", "int", "of the log"},
+    {"supposed?", "bool", "memory is spoken of; that it was refused nobody says"},
     {"what?", "text", "what happened"},
     {"cause?", "text", "one of a few words"},
     {"why?", "text", "in sentences"},
@@ -399,6 +400,7 @@ static const struct hb_json_row explain[] = {
     {"top[].padding_bytes", "int?", "of them padding"},
     {"knobs?", "[{}]", "what helps, the best first"},
     {"knobs[].knob", "text", "as a word"},
+    {"knobs[].when", "text?", "for which program: trains, runs"},
     {"knobs[].what", "text", "in a sentence"},
     {"knobs[].set", "text?", "KEY=VALUE for --set"},
     {"knobs[].words", "text?", "in the framework's words"},

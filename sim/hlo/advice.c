@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "sim/hlo/teller.h"
@@ -46,6 +47,7 @@ static const struct rule {
     /* What is no lack of the device's memory, or not the program's. */
     {HB_KNOB_CALLBACK, ANY, OF(REPLICATION), 0, 0},
     {HB_KNOB_HOST_MEMORY, ANY, OF(HOST), 0, 0},
+    {HB_KNOB_HOST_MEMORY, KIND(HOST), OF(UNKNOWN), 0, 0},
     {HB_KNOB_BLOCKS, ANY, OF(ONCHIP), 0, 0},
     {HB_KNOB_FAULT, ANY, OF(FAULT), 0, 0},
     {HB_KNOB_SMALLER_POOL, ANY, OF(COMMUNICATOR), 0, 0},
@@ -251,7 +253,7 @@ static void add(const struct teller *t, uint64_t traits, enum hb_knob knob, int6
         if (s->knobs[i].knob == knob)
             return;
     if (s->knob_count < HB_STORY_KNOBS)
-        s->knobs[s->knob_count++] = (struct hb_story_knob){knob, frees_bytes};
+        s->knobs[s->knob_count++] = (struct hb_story_knob){knob, frees_bytes, HB_WHEN_ANY};
 }
 
 /* Whether what is held is more than what a step adds, as far as the log tells. */
@@ -325,6 +327,43 @@ static void add_rest(const struct teller *t, uint64_t traits)
     }
 }
 
+/* Takes a knob out of the list. */
+static void drop(struct hb_story *s, enum hb_knob knob)
+{
+    int count = 0;
+    for (int i = 0; i < s->knob_count; i++)
+        if (s->knobs[i].knob != knob)
+            s->knobs[count++] = s->knobs[i];
+    s->knob_count = count;
+}
+
+static void put_first(struct hb_story *s, enum hb_knob knob, enum hb_story_when when)
+{
+    drop(s, knob);
+    int last = s->knob_count < HB_STORY_KNOBS ? s->knob_count++ : HB_STORY_KNOBS - 1;
+    memmove(s->knobs + 1, s->knobs, (size_t)last * sizeof *s->knobs);
+    s->knobs[0] = (struct hb_story_knob){knob, -1, when};
+}
+
+/* Less at once is another knob for a program that trains than for one that only runs a model: where
+ * the log leaves open which it is, both come first, each for its case, the likelier before. */
+static void part_first(const struct teller *t, uint64_t traits)
+{
+    struct hb_story *s = t->story;
+    enum hb_knob first = s->knob_count ? s->knobs[0].knob : HB_KNOB_COUNT;
+    bool sure = traits & (IF(ENGINE) | IF(TRAINER)) || t->log->framework[HB_FW_LOG_MAXTEXT];
+    bool less = first == HB_KNOB_BATCH || first == HB_KNOB_FEWER || first == HB_KNOB_DUMP;
+    bool again = first == HB_KNOB_REMAT && traits & IF(LEAST);
+    if (sure || s->cause == HB_CAUSE_NONE || !(less || again) || !hb_teller_is_open(t) ||
+        !(BIT(s->kind) & (TORCH | WORDS)))
+        return;
+    bool least = traits & IF(LEAST) && !(traits & IF(REMAT));
+    enum hb_knob training = least ? HB_KNOB_REMAT : HB_KNOB_BATCH;
+    bool trains = first != HB_KNOB_FEWER && !(traits & IF(RUNS));
+    put_first(s, trains ? HB_KNOB_FEWER : training, trains ? HB_WHEN_RUNS : HB_WHEN_TRAINS);
+    put_first(s, trains ? training : HB_KNOB_FEWER, trains ? HB_WHEN_TRAINS : HB_WHEN_RUNS);
+}
+
 void hb_advise(const struct teller *t)
 {
     uint64_t traits = traits_of(t);
@@ -341,4 +380,5 @@ void hb_advise(const struct teller *t)
         else
             add(t, traits, r->knob, frees > 0 ? frees : -1);
     }
+    part_first(t, traits);
 }

@@ -104,6 +104,7 @@ static void clear_message(struct hb_log_message *m)
         m->step[i] = 0;
     }
     m->name[0] = '\0';
+    m->mentioned = false;
     m->item_count = 0;
     m->items_seen = 0;
 }
@@ -127,6 +128,8 @@ static bool is_better(const struct policy *policy, const struct hb_log_message *
 {
     int64_t a = fresh->fact[policy->key];
     int64_t b = kept->fact[policy->key];
+    if (fresh->mentioned != kept->mentioned) /* what has evidence stays */
+        return kept->mentioned;
     int64_t blur = kept->step[policy->key];
     /* People write GB of what was printed in GiB: 7 % apart. */
     if (fresh->step[policy->key] == 1 && blur > 1)

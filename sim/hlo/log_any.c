@@ -7,6 +7,7 @@
 #include "sim/hlo/logform.h"
 #include "sim/hlo/logkill.h"
 #include "sim/hlo/logrefusal.h"
+#include "sim/hlo/logreport.h"
 #include "sim/hlo/logsupposed.h"
 
 /* More than a process can address, behind a word that says that it was asked for. */
@@ -43,9 +44,11 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
         hb_form_set(m, fact, amount);
 }
 
-static void take_host(struct hb_log_reader *r, const struct hb_figures *f)
+static void take_host(struct hb_log_reader *r, const struct hb_figures *f, bool reported)
 {
+    bool begun = hb_form_current(r, HB_LOG_HOST);
     struct hb_log_message *m = hb_form_join(r, HB_LOG_HOST);
+    m->mentioned = !reported && (!begun || m->mentioned);
     bool held = f->wanted.bytes < 0;
     if (m->fact[HB_FACT_ASKED] >= 0)
         set_known(m, HB_FACT_ASKED, f->wanted); /* the same, exact */
@@ -142,7 +145,7 @@ static bool is_refused_of(const struct hb_sentence *l, int library)
 
 /* With figures a request of a runtime; without, the word of a device's driver, or of anybody. */
 static void take_device(struct hb_log_reader *r, const struct hb_sentence *l,
-                        const struct hb_figures *f)
+                        const struct hb_figures *f, bool reported)
 {
     enum hb_log_kind kind = is_of_cache(l)               ? HB_LOG_SERVE
                             : is_of_tactic(l)            ? HB_LOG_TACTIC
@@ -152,6 +155,7 @@ static void take_device(struct hb_log_reader *r, const struct hb_sentence *l,
                             : hb_sentence_has(l, DEVICE) ? HB_LOG_PLAIN
                                                          : HB_LOG_ANY;
     struct hb_log_message *m = hb_form_open(r, kind);
+    m->mentioned = !reported;
     if (is_limit(l))
         hb_form_name(m, HB_LOG_LIMIT);
     set_known(m, HB_FACT_ASKED, f->wanted);
@@ -239,6 +243,29 @@ static int find_refusal(const struct hb_sentence *l)
     return -1;
 }
 
+/* Whether its figures may be those of a request: as a program prints them, of an allocation, or
+ * compared with what there is. Else they are what somebody has, needs or reckons. */
+static bool is_told_of_request(const struct hb_sentence *l, const struct hb_figures *f)
+{
+    bool told = f->wanted.bytes >= 0;
+    for (int i = 1; i < l->count; i++)
+        if (l->word[i].has_unit &&
+            (l->word[i - 1].keys ||                       /* "requestedSpace: 44135424 B" */
+             (told && hb_sentence_is(l, i - 1, "only")))) /* "needs 24 GB, only 16 GB ..." */
+            return true;
+    if (f->wanted.bytes >= 0 && f->wanted.step_bytes == 1)
+        return true;
+    return hb_report_is_printed(l) || hb_sentence_has(l, ALLOCS | FAILS | EXCEEDS);
+}
+
+static bool is_reported(const struct hb_sentence *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (hb_refusal_is(l, i) && !hb_supposed_is(l, i) && hb_report_is(l, i))
+            return true;
+    return false;
+}
+
 /* "the GPU memory gets filled" */
 static bool names_device_memory(const struct hb_sentence *l)
 {
@@ -269,6 +296,8 @@ void hb_form_complete(struct hb_log_reader *r, enum hb_log_kind kind, struct hb_
         set_known(m, HB_FACT_ASKED, hb_figures_read(l).wanted);
 }
 
+enum { LIST_WORDS = 12 }; /* "Required memory: 5 GiB", maybe behind a time and a level */
+
 /* Numbers of less without a unit count something else in a list. */
 #define LEAST_LISTED ((int64_t)1 << 20)
 
@@ -290,6 +319,8 @@ void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(segment, l);
+    if (l->count > LIST_WORDS) /* no figure of a list, but somebody's sentence */
+        return;
     struct hb_figures f = read_keyed(l);
     set_known(m, HB_FACT_ASKED, f.wanted);
     set_known(m, HB_FACT_FREE, f.free);
@@ -309,6 +340,8 @@ static bool is_faulty(struct hb_log_reader *r, const struct hb_sentence *l)
 /* "+batch size of 1": added by a patch, "+" alone is a shell's trace */
 static bool is_patch_line(struct hb_span s)
 {
+    if (hb_span_starts(s, "+\t"))
+        return true;
     char c = s.end - s.at > 1 && *s.at == '+' ? s.at[1] : ' ';
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -318,24 +351,34 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     struct hb_amount tensor;
     bool killed = is_foreign_kill(s);
+    bool reported = killed;
     hb_sentence_read(s, l);
     if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
-    for (int i = 0; i < l->count; i++)
-        killed = killed || (hb_kill_is(l, i) && !hb_supposed_is(l, i));
-    if (!killed && is_patch_line(s))
+    for (int i = 0; i < l->count; i++) {
+        bool kill = hb_kill_is(l, i) && !hb_supposed_is(l, i);
+        killed = killed || kill;
+        reported = reported || (kill && hb_report_is(l, i));
+    }
+    if ((!killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))
         return;
     bool foreign = is_foreign_refusal(s);
     int refusal = find_refusal(l);
     if ((!killed && !foreign && refusal < 0) || is_warning_only(l))
         return;
     struct hb_figures f = hb_figures_read(l);
+    reported =
+        reported || foreign || is_reported(l) || (hb_form_line(r) == 1 && !hb_span_starts(s, "#"));
+    bool request = is_told_of_request(l, &f);
+    reported = reported || (request && f.wanted.bytes >= 0);
+    if (!reported || !(killed || request))
+        f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
     if (f.wanted.bytes < 0 && tensor_of_torch(s, &tensor))
         f.wanted = tensor;
     if (f.wanted.bytes < 0 && f.limit.bytes >= 0 && f.held.bytes > f.limit.bytes)
         f.wanted = f.held; /* "uses 400G, exceeding the limit of 95G" */
     if (killed || is_host(r, l, refusal))
-        take_host(r, &f);
+        take_host(r, &f, reported);
     else if (is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (is_of_chip(l, &f))
@@ -343,7 +386,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     else if (f.wanted.bytes >= 0 || foreign || hb_sentence_has(l, THING) ||
              hb_sentence_has_word(l, "resources") ||
              hb_sentence_has_pair(l, "resource", "exhausted") || has_oom(l) || is_limit(l))
-        take_device(r, l, &f);
+        take_device(r, l, &f, reported);
 }
 
 static void take_any(struct hb_log_reader *r, const struct hb_form *form,

@@ -19,8 +19,9 @@ static bool is_ended(const struct hb_sentence *l, int i)
                                         "is",  "been", "being", "be",      NULL};
     static const char *const things[] = {"process", "script", "program", "training", "it", "job",
                                          "worker",  "kernel", "always",  "suddenly", NULL};
+    bool got = hb_sentence_is(l, i - 1, "got") || hb_sentence_is(l, i - 1, "gets");
     bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
-    bool named = passive; /* "the data loader worker killed" */
+    bool named = passive || got; /* "the data loader worker killed" */
     passive = passive || hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
     for (int n = 2; n <= 4; n++)
         named = named || hb_sentence_is_any(l, i - n, things);

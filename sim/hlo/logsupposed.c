@@ -270,6 +270,9 @@ static bool is_possible(const struct hb_sentence *l, int k, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be", NULL};
     static const char *const guesses[] = {"almost", "likely", "probably", NULL};
+    for (int n = k + 1; n < i; n++)
+        if (hb_sentence_is(l, n, "i") || hb_sentence_is(l, n, "we"))
+            return false; /* "can run into issues as here, where we ran into OOMs" */
     bool can = hb_sentence_is(l, k, "could") || hb_sentence_is(l, k, "can") ||
                (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
     if (hb_sentence_is(l, k, "will") && hb_sentence_is_any(l, k + 1, guesses))

@@ -119,6 +119,14 @@ bool hb_teller_generates(const struct teller *t)
     return named || (is_decided(&t->log->evidence) && !hb_teller_trains(t));
 }
 
+bool hb_teller_is_open(const struct teller *t)
+{
+    enum { SURE = 200 }; /* below, a third of the texts is of the other kind */
+    const int64_t *mark = t->log->mark;
+    return !mark[HB_MARK_STEP_NAMED] && !mark[HB_MARK_RUN_NAMED] && !mark[HB_MARK_BACKWARD] &&
+           !mark[HB_MARK_UPDATES] && llabs(t->log->evidence.trains) < SURE;
+}
+
 bool hb_teller_is_least(const struct teller *t)
 {
     int64_t batch = t->log->device_batch ? t->log->device_batch : t->log->any_batch;
@@ -341,13 +349,14 @@ static bool is_not_of_tuner(const struct hb_log *log, enum hb_log_kind kind)
     return kind == HB_LOG_TUNER && (!hb_log_seen(log, HB_LOG_XLA_ALLOC) || gap < 0 || gap > LINES);
 }
 
-static const struct source *find_source(const struct hb_log *log)
+static const struct source *find_source(const struct hb_log *log, bool mentioned)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (hb_log_seen(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
-            !is_bare(log, sources[i].kind) && !is_not_of_tuner(log, sources[i].kind) &&
-            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind) &&
-            !is_behind_server(log, sources[i].kind))
+        if (hb_log_seen(log, sources[i].kind) &&
+            log->message[sources[i].kind].mentioned == mentioned &&
+            !is_list_only(log, sources[i].kind) && !is_bare(log, sources[i].kind) &&
+            !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
+            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }
@@ -384,9 +393,31 @@ static bool is_of_a_step(const struct teller *t)
     return s->cause == HB_CAUSE_REPLICATION || (!other && !hb_teller_generates(t));
 }
 
+/* Whether all that a story has is somebody's word for memory that runs out, nobody's that it did.
+ */
+static bool is_mere_mention(const struct hb_log *log, const struct hb_story *s)
+{
+    bool words = s->kind == HB_LOG_PLAIN || s->kind == HB_LOG_ANY || s->kind == HB_LOG_HOST;
+    return words && log->message[s->kind].mentioned && s->wanted_bytes < 0 &&
+           !log->mark[HB_MARK_NARRATED];
+}
+
+/* Without evidence that memory was refused no cause is told, and advice is for the case. */
+static void suppose(const struct teller *t)
+{
+    struct hb_story *s = t->story;
+    s->supposed = true;
+    s->title = "Memory that runs out is spoken of; nothing here says that it did.";
+    hb_teller_cause(t, HB_CAUSE_UNKNOWN,
+                    "No program printed a refusal here, and nobody tells of one. If a run failed, "
+                    "the lines that it printed tell how much was wanted, and by what.");
+}
+
 bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)
 {
-    const struct source *source = find_source(log);
+    const struct source *source = find_source(log, false);
+    if (!source)
+        source = find_source(log, true);
     if (!source)
         return false;
     enum family family = family_of(log, source);
@@ -402,6 +433,8 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
     struct hb_advice advice = {0};
     struct teller t = {arena, log, out_story, &advice};
     source->tell(&t);
+    if (is_mere_mention(log, out_story))
+        suppose(&t);
     hb_advise(&t);
     out_story->device = device_of(log, out_story);
     out_story->of_a_step = is_of_a_step(&t);
@@ -420,6 +453,11 @@ const char *hb_story_set(const struct hb_story *story, enum hb_knob knob)
                     knob == HB_KNOB_SEQUENCE || knob == HB_KNOB_ONEHOT;
     bool torch = story->compiler && hb_str_same(story->compiler, "torch");
     return torch ? xla_only ? NULL : hb_knob_set(knob) : torch_only ? NULL : hb_knob_set(knob);
+}
+
+const char *hb_when_key(enum hb_story_when when)
+{
+    return when == HB_WHEN_TRAINS ? "trains" : when == HB_WHEN_RUNS ? "runs" : NULL;
 }
 
 #define HB_ENUM(name, key, title) key,

@@ -56,9 +56,13 @@ struct hb_story_group {
     int64_t padding_bytes; /* of all */
 };
 
+/* For which program a knob is meant, where the log leaves open what it does. */
+enum hb_story_when { HB_WHEN_ANY, HB_WHEN_TRAINS, HB_WHEN_RUNS };
+
 struct hb_story_knob {
     enum hb_knob knob;
     int64_t frees_bytes; /* at most; -1: not known */
+    enum hb_story_when when;
 };
 
 struct hb_story {
@@ -66,6 +70,7 @@ struct hb_story {
     const char *title;     /* a sentence: what happened */
     enum hb_cause cause;
     const char *because;             /* a sentence: why */
+    bool supposed;                   /* memory is spoken of; that it was refused nobody says */
     bool of_a_step;                  /* hbmsim can say more than the log */
     enum hb_log_framework framework; /* HB_FW_LOG_COUNT: not known */
     const char *compiler;            /* xla-tpu, xla-gpu, torch; null: not known */
@@ -107,6 +112,8 @@ int hb_story_commands(struct hb_arena *arena, const struct hb_log *log,
                       const struct hb_story *story, struct hb_story_model model,
                       const char *out_lines[4]);
 
+/* "trains", "runs"; null: any program. */
+const char *hb_when_key(enum hb_story_when when);
 const char *hb_cause_key(enum hb_cause cause);
 const char *hb_cause_title(enum hb_cause cause);
 

@@ -42,6 +42,8 @@ int hb_teller_percent(int64_t part, int64_t whole);
 bool hb_teller_trains(const struct teller *t);
 /* Whether the program makes text and trains nothing, as far as the log tells. */
 bool hb_teller_generates(const struct teller *t);
+/* Whether the log leaves open which of the two it does. */
+bool hb_teller_is_open(const struct teller *t);
 /* Whether the step has one sequence at a time, as far as the log tells. */
 bool hb_teller_is_least(const struct teller *t);
 /* Whether it loads a model's weights and trains nothing. */

@@ -5,15 +5,20 @@
 
 table=tests/golden/logs/wild.txt
 
-# What the last run says, as in the table.
+# What the last run says, as in the table: a line for each advice that comes first for its kind of program. A cause that is
+# only supposed has a ? behind it.
 said() {
     awk '/^  "known": false/ { print "- - nothing -"; exit }
         function value() { v = $2; gsub(/[",]/, "", v); return v == "null" ? "-" : v }
         /^  "wanted_bytes":/ { wanted = value() }
         /^  "available_bytes":/ { available = value() }
-        /^  "cause":/ { cause = value() }
-        /^      "knob":/ && knob == "" { knob = value() }
-        END { if (cause) print wanted, available, cause, knob == "" ? "-" : knob }' "$1"
+        /^  "cause":/ { cause = value() (supposed ? "?" : "") }
+        /^  "supposed": true/ { supposed = 1 }
+        /^      "knob":/ { knob = value() }
+        /^      "when":/ { when = value(); if (!count++ || (when != "-" && parted)) knobs[count] = knob; parted = when != "-" }
+        END { if (!cause) exit
+              if (!count) knobs[count = 1] = "-"
+              for (i = 1; i <= count; i++) if (i in knobs) print wanted, available, cause, knobs[i] }' "$1"
 }
 
 awk -v dir="$work" '/^@ / { file = sprintf("%s/wild.%03d", dir, ++n)
@@ -24,12 +29,16 @@ for row in "$work"/wild.*.row; do
     wanted=${wanted%% |*}
     hbmsim explain --json "$log" >"$work/json" 2>/dev/null || true
     found=$(said "$work/json")
-    if [ "$found" = "$wanted" ]; then
-        tap ok "$thread"
-    else
+    case "
+$found
+" in *"
+$wanted
+"*) tap ok "$thread" ;;
+    *)
         tap 'not ok' "$thread"
         echo "# wanted $wanted, found $found"
-    fi
+        ;;
+    esac
 done
 count=$(grep -c '^@ ' $table)
 ok "the table has its $count texts" test "$count" -ge 3740
@@ -89,10 +98,10 @@ for text in 'Running the inference script' 'File "run_inference.py"' 'class Flux
     expect 0 hbmsim explain "$work/runs.log"
     out_has '1. fewer or shorter sequences'
 done
-for text in 'the conference code:dump the program' 'after training, inference:fewer sequences at once' 'epoch 3, generate():fewer sequences at once'; do
-    printf '%s\nCUDA error: out of memory\n' "${text%:*}" >"$work/trains.log"
+for text in 'the conference code=if it trains: fewer' 'after training, inference=if it trains: fewer' 'Epoch 3, optimizer, generate()=fewer sequences at once'; do
+    printf '%s\nCUDA error: out of memory\n' "${text%=*}" >"$work/trains.log"
     expect 0 hbmsim explain "$work/trains.log"
-    out_has "1. ${text#*:}"
+    out_has "1. ${text#*=}"
 done
 
 # Of a server the share comes first; what nobody is said to hold is told.
@@ -218,7 +227,10 @@ first() {
     ok "  before any other" test "$(grep -m 1 '"knob":' "$work/out" | tr -d ' ",')" = "knob:$wanted"
 }
 first smaller_batch 'Epoch 3, loss 2.1' 'RuntimeError: CUDA error: out of memory'
-first look_closer 'RuntimeError: CUDA error: out of memory'
+first smaller_batch 'RuntimeError: CUDA error: out of memory'
+taught 'RuntimeError: CUDA error: out of memory'
+out_has '"when": "trains"'
+out_has '"when": "runs"'
 first remat '--per_device_train_batch_size 1' 'per_device_eval_batch_size: 8' 'trainer.train()' 'CUDA out of memory'
 first smaller_batch '--per_device_train_batch_size 4' 'per_device_eval_batch_size: 1' 'trainer.train()' 'CUDA out of memory'
 first smaller_batch 'epoch 1, batch 1/300' 'CUDA out of memory'
@@ -400,6 +412,22 @@ out_has '"known": true'
 taught 'OutOfMemory: no room on the device. Requested size was 2147483648 bytes'
 out_has '"wanted_bytes": 2147483648'
 first remat 'fine-tuning, train_bs = 1' 'OOM'
+# Evidence: who prints, reports in a headline, in the past or of himself; else it is only supposed, and figures are none.
+for text in 'E0101 12:30:59 worker: out of memory' '# CUDA OOM in distributed training' 'The step crashes with CUDA out of memory' \
+    'RuntimeError: out of memory' 'Training stopped, but OOM' 'the OOM occurred in the second epoch'; do
+    taught '# Notes' "$text"
+    out_has '"supposed": false'
+done
+for text in 'Long inputs causing OOM are relevant' 'lower the batch size in a loop if the CUDA OOM occurs' 'Exceeding the quota surfaces as a CUDA OOM inside'; do
+    printf '# Notes\n%s\n' "$text" | hbmsim explain --json - >"$work/out" || true
+    ok "supposed at most: $text" test -z "$(grep '"supposed": false' "$work/out")"
+done
+taught '# Notes' 'Long inputs causing OOM are relevant'
+out_has '"cause": "unknown"'
+taught '# Notes' 'Long inputs causing OOM are relevant' 'I tried it at home'
+out_has '"supposed": false'
+taught '# Notes' 'it gave OOM on a GPU with 24GB memory, it needs a little more than 24GB'
+out_has '"wanted_bytes": null'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
     'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'so it is easy to exceed the gpu memory' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \

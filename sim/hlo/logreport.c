@@ -1,0 +1,195 @@
+/* What is reported, not only spoken of: see logreport.h. */
+#include "sim/hlo/logreport.h"
+
+#include <string.h>
+
+#include "sim/hlo/logrefusal.h"
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "RuntimeError", "std::bad_alloc", "error:", "ERROR", "[E]" */
+static bool has_level(struct hb_span s)
+{
+    static const char *const marks[] = {"Error:",    "error:", "ERROR", "FATAL",     "WARNING",
+                                        "EXHAUSTED", "[E]",    "[W]",   "bad_alloc", "OUT_OF_",
+                                        "OutOf",     ".cc:",   ".cpp:", "what()",    "Exception:"};
+    if (HB_SPAN_HAS_ANY(s, marks))
+        return true;
+    struct hb_span rest = s;
+    while (hb_span_find(&rest, "Error"))
+        if (rest.at - s.at > 5 && is_letter(rest.at[-6]) &&
+            !(rest.at < rest.end && *rest.at >= 'a' && *rest.at <= 'z'))
+            return true; /* a class: "MemoryError" */
+    return false;
+}
+
+/* "12:30:59" */
+static bool has_time(struct hb_span s)
+{
+    for (const char *at = s.at; s.end - at >= 8; at++)
+        if (is_digit(at[0]) && is_digit(at[1]) && at[2] == ':' && is_digit(at[3]) &&
+            is_digit(at[4]) && at[5] == ':' && is_digit(at[6]))
+            return true;
+    return false;
+}
+
+bool hb_report_is_printed(const struct hb_sentence *l)
+{
+    return has_level(l->span) || has_time(l->span);
+}
+
+/* "CUDA OOM ...", "[BUG] GPU out of memory ...", "..., but OOM": nothing before it in its clause
+ * but whose it is. */
+static bool is_headline(const struct hb_sentence *l, int i)
+{
+    static const char *const heads[] = {
+        "bug",   "issue", "help",  "error",  "errors", "question", "a",  "an",  "the", "runtime",
+        "torch", "fatal", "still", "always", "then",   "not",      "no", "too", NULL};
+    static const char *const starts[] = {"but",    "then", "until",  "otherwise", "so",
+                                         "before", "ends", "ending", NULL};
+    enum { SAYS = DEVICE | OWNER | HOST | MEMORY | FAILS | CANNOTS | ALLOCS | SHORT };
+    if (hb_sentence_is(l, i, "exceeding")) /* "Exceeding memory surfaces as ..." */
+        return false;
+    for (int k = i - 1; k >= 0 && l->word[k].kind == HB_WORD_TEXT; k--) {
+        if (hb_sentence_is_any(l, k, starts))
+            return true;
+        if (!(l->bits[k] & SAYS) && !hb_sentence_is_any(l, k, heads))
+            return false;
+    }
+    return true;
+}
+
+/* "# Decode OOM due to ...", the title of a thread, but not of a change. */
+static bool is_titled(const struct hb_sentence *l)
+{
+    static const char *const changes[] = {
+        "fix",   "fixes", "fixed",   "reduce",   "slightly", "prevent", "avoid",  "install", "set",
+        "lower", "limit", "release", "optimize", "metrics",  "skip",    "better", "no",      NULL};
+    static const char *const kinds[] = {"fix",  "feat", "chore", "infra",
+                                        "docs", "perf", "ci",    NULL};
+    struct hb_span tags = l->span;
+    if (!hb_span_starts(tags, "# "))
+        return false;
+    for (int k = 0; k < 3 && k < l->count; k++)
+        if (l->word[k].keys && hb_sentence_is_any(l, k, kinds))
+            return false;
+    while (hb_span_find(&tags, "]")) {
+    }
+    for (int k = 0; k < l->count; k++)
+        if (l->word[k].kind == HB_WORD_TEXT && l->word[k].span.at >= tags.at)
+            return !hb_sentence_is_any(l, k, changes);
+    return false;
+}
+
+static const char *const events[] = {
+    "get",         "gets",         "got",        "getting",     "gotten",
+    "run",         "runs",         "ran",        "running",     "hit",
+    "hits",        "hitting",      "face",       "faces",       "facing",
+    "faced",       "encounter",    "encounters", "encountered", "encountering",
+    "meet",        "met",          "meeting",    "throw",       "throws",
+    "throwing",    "thrown",       "threw",      "raise",       "raises",
+    "raised",      "raising",      "rasing",     "crash",       "crashes",
+    "crashed",     "crashing",     "show",       "shows",       "showed",
+    "showing",     "shown",        "see",        "seeing",      "saw",
+    "seen",        "give",         "gives",      "gave",        "goes",
+    "went",        "dies",         "died",       "receive",     "received",
+    "receiving",   "reports",      "reported",   "caused",      "resulted",
+    "led",         "triggered",    "produces",   "produced",    "experience",
+    "experienced", "experiencing", "happened",   "occurred",    "had",
+    "says",        "said",         "keep",       "keeps",       "kept",
+    "returns",     "returned",     "prints",     "printed",     "immediately",
+    "suddenly",    "complain",     "complains",  "appear",      "appears",
+    "appeared",    "turns",        "turned",     "displays",    "enters",
+    "stopped",     "stops",        "killed",     "kills",       "i",
+    "my",          "me",           "im",         "ive",         "mine",
+    "still",       "always",       NULL};
+
+/* "to", "will", "may": what follows has not happened. */
+static bool is_open(const struct hb_sentence *l, int k)
+{
+    static const char *const modals[] = {"to",    "will",   "would", "can", "could", "may",
+                                         "might", "should", "must",  "if",  "wont",  NULL};
+    return hb_sentence_is_any(l, k - 1, modals) ||
+           (hb_sentence_is_any(l, k - 2, modals) && l->word[k - 1].kind == HB_WORD_TEXT);
+}
+
+/* "I got an OOM", "training crashes with an out of memory error" */
+static bool is_event(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 10 };
+    static const char *const states[] = {"is", "was", "are", "were", NULL};
+    if (hb_sentence_is_any(l, i - 1, states) && !is_open(l, i - 1))
+        return true;
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
+        if (hb_sentence_is_any(l, k, events) && !is_open(l, k))
+            return true;
+    return false;
+}
+
+/* "the OOM occurred", "OOM at step 5", but not "when OOM occurs" */
+static bool is_told_behind(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    static const char *const open[] = {"when",  "if",   "whenever", "once", "until", "unless",
+                                       "of",    "to",   "for",      "any",  "no",    "catch",
+                                       "avoid", "than", "on",       NULL};
+    static const char *const words[] = {"occurred", "happened", "appeared", "persists",
+                                        "came",     "occurs",   "happens",  "appears",
+                                        "again",    "always",   NULL};
+    static const char *const when[] = {"when", "while", "during", "at", "after", NULL};
+    if (hb_sentence_is_any(l, i - 1, open) ||
+        (i > 0 && l->bits[i - 1] & DEVICE && hb_sentence_is_any(l, i - 2, open)))
+        return false;
+    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind != HB_WORD_END; k++)
+        if (hb_sentence_is_any(l, k, words) && !is_open(l, k))
+            return true;
+    int memory = hb_sentence_ahead(l, i, 3, MEMORY); /* the end of "out of GPU memory" */
+    int end = memory < 0 || hb_refusal_is_oom(l, i) ? i : memory;
+    return hb_sentence_is_any(l, end + 1, when);
+}
+
+/* "OOMs", "OOMed": a verb */
+static bool is_verb(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"ooms", "oomed", "ooming", NULL};
+    return hb_sentence_is_any(l, i, verbs);
+}
+
+enum { SHORT_LINE = 9 }; /* words: "Reason: OOMKilled" */
+
+/* Words of a call or a process that failed, as it is told by what watches it. */
+static bool is_failure(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"failed", "fails", "failing", "unable",
+                                        "cannot", "cant",  "kubelet", NULL};
+    for (int k = 0; k < l->count; k++)
+        if (hb_sentence_is_any(l, k, verbs) || (l->bits[k] & FAILS && l->word[k].keys))
+            return true;
+    return l->word[i].kind == HB_WORD_NUMBER || hb_sentence_is(l, i, "sigkill") ||
+           (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 1, "killed") &&
+            l->count <= SHORT_LINE) ||
+           hb_sentence_has_pair(l, "could", "not");
+}
+
+/* Chinese, Japanese or Korean, of which the grammar parts no words. */
+static bool is_foreign(struct hb_span s)
+{
+    for (const char *at = s.at; at < s.end; at++)
+        if ((unsigned char)*at >= 0xe3 && (unsigned char)*at <= 0xed)
+            return true;
+    return false;
+}
+
+bool hb_report_is(const struct hb_sentence *l, int i)
+{
+    return hb_report_is_printed(l) || is_headline(l, i) || is_event(l, i) || is_told_behind(l, i) ||
+           is_verb(l, i) || is_failure(l, i) || is_titled(l) || is_foreign(l->span);
+}

@@ -1,0 +1,13 @@
+/* Whether a sentence that has the words of a refusal, at its word i, gives evidence that memory was
+ * refused: a program printed it, it stands where a headline has it, or somebody tells what
+ * happened. Without, it only speaks of such refusals. */
+#ifndef HB_SIM_HLO_LOGREPORT_H
+#define HB_SIM_HLO_LOGREPORT_H
+
+#include "sim/hlo/logsentence.h"
+
+bool hb_report_is(const struct hb_sentence *l, int i);
+/* Of any word of it: as programs write, with an error's class, a level or a time. */
+bool hb_report_is_printed(const struct hb_sentence *l);
+
+#endif
