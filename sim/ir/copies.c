@@ -8,7 +8,8 @@
  * It is gone through from behind, with a clock that runs backwards. Of the ops whose users all have
  * their place, next is (latency_hiding_scheduler.cc, ReadySetLt, without its aggressive rules):
  *
- *   the end of a copy, while less than five are under way;
+ *   the end of a copy, while less than five are under way, on v5e of the longest one (17 of 17
+ *   schedules; elsewhere of the last in the row, 16 of 16);
  *   else what waits least: a copy's start, until the copy's time is over, for what it moves;
  *   else a start that lets another copy's end be placed; an op that a copy's end stands before;
  *   and of equals the last in the row.
@@ -419,6 +420,7 @@ struct ready {
     uint32_t node;
     bool end, start; /* of a copy */
     bool unlocks;    /* the end of a copy stands before it */
+    int64_t bytes;   /* of a copy's end that asks by them */
     double at;       /* on the clock */
 };
 
@@ -445,11 +447,13 @@ static bool is_start(const struct node *n)
 static void add_ready(struct walk *w, uint32_t node)
 {
     const struct node *n = &w->r->nodes[node];
+    bool longest = w->r->lo->chip->longest_copy;
     w->ready[w->ready_count++] =
         (struct ready){.node = node,
                        .end = is_end(n),
                        .start = is_start(n),
                        .unlocks = n->before_count > 0 && is_end(&w->r->nodes[n->before[0]]),
+                       .bytes = is_end(n) && longest ? w->r->lo->leaves[n->leaf].all_bytes : 0,
                        .at = n->ready};
 }
 
@@ -458,6 +462,8 @@ static bool is_better(const struct walk *w, bool held_up, const struct ready *x,
 {
     if (x->end != y->end)
         return x->end;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes;
     double p = x->at > w->now ? x->at : w->now, q = y->at > w->now ? y->at : w->now;
     if (p < q || q < p)
         return p < q;

@@ -72,6 +72,7 @@ struct hb_chip {
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;
     bool updates_joined;   /* of weights of a shape, behind an accumulation loop */
+    bool longest_copy;     /* of copies to and from the host the longest ends last */
     bool own_loss_at_once; /* MaxText's, between rings, with many tokens */
     bool fused_backward;   /* flash attention's backward pass is one kernel */
     int64_t recipes_block; /* the least that the chip's published recipes set as attention_block */

@@ -548,6 +548,6 @@ bool hb_head_last(const struct hb_lower *lo)
     bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
     bool muon = s->optimizer.name == HB_OPT_MUON;
     bool not_last = lo->habits->rings && (hb_offloads(lo) || muon); /* see is_label_last */
-    return (narrow || late || lo->habits->head_last) && !not_last && !s->optimizer.clip &&
-           !accumulates(lo) && !is_tied(lo);
+    return (narrow || late || lo->habits->head_last) && !not_last && !hb_updates_wait(lo) &&
+           !is_tied(lo);
 }

@@ -45,6 +45,21 @@ static void states_are_all_there_first_on_gpus(void **state)
     assert_int_equal(find(&here, "copy on the device"), HB_NONE);
 }
 
+/* Phi-4 over fsdp 16 and data 2, gemma2-9b over 4 and 4 of v5e: what it ends last are the longest
+ * copies, so that small states come first, and none of the largest over the layers' pass. */
+static void the_longest_copies_end_last(void **state)
+{
+    (void)state;
+    const char *host = "optimizer.offload=pinned_host", *clip = "optimizer.clip=true";
+    const char *fsdp = "mesh.fsdp=2", *tensor = "mesh.tensor=4";
+    const char *back = "gradient through block.w_down", *down = "w_down, first moment, copy";
+    struct low row = DENSE(host, clip, fsdp, tensor);
+    struct low long_ = DENSE(host, clip, fsdp, tensor, "hardware.device=tpu-v5e");
+    assert_true(find_op(&row, "update final norm") > find_op(&row, "update block.w_down"));
+    assert_true(find_op(&long_, "update final norm") < find_op(&long_, "update block.w_down"));
+    assert_false(lives_at(&long_, down, back));
+}
+
 /* tinyS/accum=2 and 8; mistral24b over 64 v5e, accum=2 with opt_host: the largest states are under
  * way through the loop. */
 static void loops_leave_casts_and_large_states(void **state)
@@ -191,6 +206,7 @@ int main(void)
         TEST(tensor_parallelism_meets_states),
         TEST(scores_and_unrolled_layers_meet_states),
         TEST(states_come_from_the_host),
+        TEST(the_longest_copies_end_last),
         TEST(loops_leave_casts_and_large_states),
         TEST(fetching_layers_keep_the_logits),
         TEST(sorted_rows_keep_the_logits),
