@@ -4,8 +4,7 @@
  * weighed by sigmoid(log-sum-exp - the head's sink). Experts have biases, gate and up are one
  * product whose columns alternate, and both are clamped:
  *
- *   sum = rows x w1 + b1 ─► glu, linear (clamped) ─► glu x sigmoid(a glu) x (linear + 1) ─► x w2 +
- * b2
+ *   rows x w1 + b1 ─► glu, linear, clamped ─► glu x sigmoid(a glu) x (linear + 1) ─► x w2 + b2
  *
  * A value of the code that a node takes the gradient of beside its `out` is one of its inputs. */
 #include "base/size.h"
@@ -220,7 +219,6 @@ static uint32_t weigh(struct hb_titan_layer *l, uint32_t o, uint32_t lse)
 {
     struct hb_tape *t = l->e->t;
     int64_t each = hb_tape_bytes(t, lse);
-    uint32_t saved[] = {[S_OUTPUT] = t->values[o].storage};
     uint32_t less = hb_ops_work(t, "sub", "log-sum-exp less the sink", each);
     uint32_t weight = hb_ops_work(t, "sigmoid", "the head's weight", each);
     hb_tape_drop(t, less);
@@ -229,7 +227,7 @@ static uint32_t weigh(struct hb_titan_layer *l, uint32_t o, uint32_t lse)
     struct hb_taped *n = hb_tape_node(t, back_weigh, out);
     if (n) {
         const uint32_t all[] = {
-            [S_OUTPUT] = saved[S_OUTPUT], [S_WEIGHT] = weight, [S_NARROW] = narrow};
+            [S_OUTPUT] = t->values[o].storage, [S_WEIGHT] = weight, [S_NARROW] = narrow};
         n->in[0] = o;
         n->number[0] = each;
         n->thing = l->by_role[HB_TITAN_W_SINKS];
@@ -367,7 +365,6 @@ static void back_gated(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 static uint32_t gate(struct hb_tape *t, uint32_t x)
 {
     int64_t bytes = hb_ops_value_bytes(t, x) / 2;
-    uint32_t saved[] = {[G_SUM] = t->values[x].storage};
     uint32_t glu = hb_ops_work(t, "clamp", "glu, clamped", bytes);
     uint32_t linear = hb_ops_work(t, "clamp", "linear, clamped", bytes);
     uint32_t scaled = hb_ops_work(t, "mul", "glu, scaled", bytes);
@@ -377,7 +374,7 @@ static uint32_t gate(struct hb_tape *t, uint32_t x)
     uint32_t out = new_value(t, "addcmul", "mlp product", bytes);
     struct hb_taped *n = hb_tape_node(t, back_gated, out);
     if (n) {
-        const uint32_t all[] = {[G_SUM] = saved[G_SUM],
+        const uint32_t all[] = {[G_SUM] = t->values[x].storage,
                                 [G_GLU] = glu,
                                 [G_LINEAR] = linear,
                                 [G_WEIGHT] = weight,
