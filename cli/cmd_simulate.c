@@ -43,7 +43,7 @@ static const struct hb_step_orders *orders_of(struct hb_env *env, const struct o
     if (!o->orders)
         return NULL;
     struct hb_step_orders *orders = hb_arena_alloc(env->arena, 1, sizeof *orders);
-    hb_link_orders(env->arena, r->spec, &r->program, orders);
+    hb_step_orders_find(env->arena, &r->program, orders);
     return orders;
 }
 

@@ -187,7 +187,7 @@ static void show_order(const struct page *g)
 {
     struct hb_step_orders o;
     char least[HB_SIZE_TEXT], other[HB_SIZE_TEXT];
-    hb_link_orders(g->env->arena, g->r->spec, &g->r->program, &o);
+    hb_step_orders_find(g->env->arena, &g->r->program, &o);
     fprintf(g->out, "Of XLA's three orders %s needs least, by its estimate %s at once",
             hb_show_order_title(o.choice.least),
             hb_size_print(o.choice.bytes[o.choice.least], least));

@@ -159,7 +159,7 @@ static struct said predict_orders(struct records *r, uint32_t i, const struct hb
 {
     struct hb_step_orders orders;
     struct said said = {0, 0};
-    hb_link_orders(r->own, &r->list[i].spec, p, &orders);
+    hb_step_orders_find(r->own, p, &orders);
     for (int k = 0; k < HB_ORDER_KINDS; k++) {
         double gib = (double)orders.choice.bytes[k] / (1 << 30);
         said.value += (double)orders.choice.bytes[k] * (1 << k);

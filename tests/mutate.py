@@ -207,7 +207,8 @@ def main():
     asked = ask.parse_args()
     tree = os.path.join(ROOT, os.environ.get("BUILD", "build"), "mutate")
     conditions = prepare(tree)
-    names = "*-tpu *-cuda *-rocm *-rocm-steps depths maxtext local-gpu xla-h100 speed speed-drawn speed-read".split()
+    names = ("*-tpu *-cuda *-rocm *-rocm-steps depths fp8 published-fp8 published-mtp maxtext local-gpu xla-h100 "
+             "h100-drawn speed speed-drawn speed-read speed-h100").split()
     files = [f for n in names for f in sorted(glob.glob(os.path.join(ROOT, "tests/golden", n + ".jsonl")))]
     files += sorted(glob.glob(os.path.join(ROOT, "tests/calibration/*.jsonl")))
     files += [os.path.abspath(f) for f in asked.also]

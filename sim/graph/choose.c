@@ -69,13 +69,11 @@ static struct life *find_lives(struct hb_arena *scratch, const struct replay *r)
 static int compare_lives(const void *a, const void *b)
 {
     const struct life *left = a, *right = b;
-    if (left->place != right->place)
-        return left->place < right->place ? -1 : 1;
-    if (left->start != right->start)
-        return left->start < right->start ? -1 : 1;
-    if (left->end != right->end)
-        return left->end < right->end ? -1 : 1;
-    return left->value < right->value ? -1 : left->value > right->value;
+    int place = (left->place > right->place) - (left->place < right->place);
+    int start = (left->start > right->start) - (left->start < right->start);
+    int end = (left->end > right->end) - (left->end < right->end);
+    int value = (left->value > right->value) - (left->value < right->value);
+    return 8 * place + 4 * start + 2 * end + value;
 }
 
 /* Of one place: each ends where the next begins, and hands on a later end. *out_size: by value,
@@ -155,9 +153,11 @@ uint32_t *hb_graph_order_make(struct hb_arena *arena, const struct hb_graph *g,
                               enum hb_order_kind kind)
 {
     uint32_t *order = hb_arena_alloc(arena, g->op_count, sizeof *order);
-    if (kind == HB_ORDER_LIST)
+    if (kind == HB_ORDER_LIST) {
         hb_graph_order_list(arena, g, order);
-    for (uint32_t c = 0; c < g->comp_count && kind != HB_ORDER_LIST; c++) {
+        return order;
+    }
+    for (uint32_t c = 0; c < g->comp_count; c++) {
         uint32_t *row = order + g->comps[c].first_op;
         (kind == HB_ORDER_DEPTH ? hb_graph_order_depth : hb_graph_order_post)(arena, g, c, row);
         hb_graph_order_async(arena, g, c, row);

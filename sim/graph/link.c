@@ -14,11 +14,10 @@
 #include "sim/ir/lower.h"
 
 struct cluster {
-    const char *name;   /* of an op or loop of the ends; null: of the layers */
-    const char *writes; /* name of a buffer, or nothing */
+    const char *name; /* of an op or loop of the ends, else what of the layers it is */
     enum hb_op_kind kind;
     enum hb_phase phase;
-    bool loop;
+    bool layers;
     bool fills;             /* from nothing */
     uint32_t nth;           /* of those alike */
     uint32_t first_op, end; /* a run of ops, loops among them */
@@ -67,17 +66,12 @@ static bool is_of_layers(const struct hb_program *p, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         const struct hb_op *op = &p->ops[i];
-        bool sums = op->write_count == 0 && op->read_count > 1; /* a norm of all gradients */
+        bool sums = op->write_count == 0; /* a norm of all gradients */
         for (uint32_t k = 0; k < op->read_count + op->write_count && !sums; k++)
             if (p->bufs[p->refs[op->refs_at + k]].slices > 0)
                 return true;
     }
     return false;
-}
-
-static const char *written_name(const struct hb_program *p, const struct hb_op *op)
-{
-    return op->write_count ? p->bufs[hb_op_writes(p, op)[0]].name : "";
 }
 
 static struct cluster make_cluster(const struct row *r, uint32_t at)
@@ -87,57 +81,50 @@ static struct cluster make_cluster(const struct row *r, uint32_t at)
     struct cluster c = {.name = op->name,
                         .kind = op->kind,
                         .phase = op->phase,
-                        .writes = written_name(r->p, op),
                         .fills = op->read_count == 0,
                         .first_op = at,
                         .end = at + 1,
                         .rank = HB_NONE};
     if (loop != HB_NONE) {
-        c.loop = true;
         c.kind = HB_OP_OTHER;
         c.fills = false;
-        c.writes = "";
         c.end = r->p->loops[loop].end_op;
         c.name = r->p->loops[loop].name;
     }
-    if (is_of_layers(r->p, c.first_op, c.end))
-        c.name = NULL;
+    c.layers = is_of_layers(r->p, c.first_op, c.end);
+    if (c.layers)
+        c.name = loop == HB_NONE ? "" : "loop";
     return c;
 }
 
-/* What kinds of work count as one: updates of layers, with what their states are fetched and
- * brought away by, are. */
+/* Updates of layers, with what their states are fetched and brought away by, count as one, and so
+ * do the loops of a pass. */
 static uint32_t kind_of(const struct cluster *c)
 {
-    bool late = c->phase == (c->loop ? HB_PHASE_BACKWARD : HB_PHASE_OPTIMIZER);
-    if (c->name)
-        return c->kind;
-    return late && !c->loop ? UINT32_MAX : (uint32_t)c->kind * 4 + c->fills * 2u + late;
+    bool loop = c->kind == HB_OP_OTHER;
+    bool late = c->phase == (loop ? HB_PHASE_BACKWARD : HB_PHASE_OPTIMIZER);
+    return late ? UINT32_MAX : (uint32_t)c->kind * 2 + c->fills;
 }
 
 /* 0: alike. */
 static int compare_alike(const struct cluster *a, const struct cluster *b)
 {
+    int names = strcmp(a->name, b->name);
     uint32_t kind = kind_of(a), other = kind_of(b);
-    if (a->loop != b->loop || !a->name != !b->name)
-        return a->loop != b->loop ? (a->loop ? 1 : -1) : a->name ? 1 : -1;
-    if (kind != other)
-        return kind < other ? -1 : 1;
-    int names = a->name ? strcmp(a->name, b->name) : 0;
-    return names || !a->name ? names : strcmp(a->writes, b->writes);
+    return names ? names : (kind > other) - (kind < other);
 }
 
 static int compare_places(const void *a, const void *b)
 {
     const struct cluster *left = *(struct cluster *const *)a, *right = *(struct cluster *const *)b;
     int alike = compare_alike(left, right);
-    return alike ? alike : left->first_op < right->first_op ? -1 : left->first_op > right->first_op;
+    return alike ? alike : left->first_op < right->first_op ? -1 : 1;
 }
 
 /* Stacks stand beside the loop that fills them. */
 static bool is_stack(const struct cluster *c)
 {
-    return !c->loop && c->kind == HB_OP_MARK && c->fills;
+    return c->kind == HB_OP_MARK && c->fills;
 }
 
 static void find_clusters(struct row *r)
@@ -146,11 +133,11 @@ static void find_clusters(struct row *r)
     for (uint32_t i = first_op(r); i < end; i = r->clusters[r->count - 1].end) {
         struct cluster c = make_cluster(r, i);
         struct cluster *last = r->count && !r->single ? &r->clusters[r->count - 1] : NULL;
-        if (last && !c.name && compare_alike(last, &c) == 0) {
+        if (last && compare_alike(last, &c) == 0) {
             last->end = c.end;
             continue;
         }
-        if (last && !c.name && c.loop && is_stack(last)) {
+        if (last && c.layers && c.kind == HB_OP_OTHER && is_stack(last)) {
             c.first_op = last->first_op;
             r->count--;
         }
@@ -171,6 +158,19 @@ static void count_alike(struct row *r)
             r->alike[k]->nth = r->alike[k - 1]->nth + 1;
 }
 
+static uint32_t cluster_at(const struct row *r, uint32_t op)
+{
+    uint32_t low = 0, high = r->count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (r->clusters[middle].first_op <= op)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void add_dep(struct row *r, uint32_t cluster)
 {
     r->deps = hb_grow(r->arena, r->deps, r->dep_count, &r->dep_cap, sizeof *r->deps);
@@ -188,14 +188,6 @@ static void follow_op(struct row *r, uint32_t cluster, const struct hb_op *op, u
     }
 }
 
-/* Behind what it waits for, which it may not touch (a state from the host). */
-static void follow_start(struct row *r, uint32_t cluster, const struct hb_op *op)
-{
-    for (uint32_t k = 0; k < cluster && op->kind == HB_OP_DONE; k++)
-        if (op->start >= r->clusters[k].first_op && op->start < r->clusters[k].end)
-            add_dep(r, k);
-}
-
 static void find_deps(struct row *r)
 {
     uint32_t *writer = hb_arena_raw(r->arena, r->p->buf_count, sizeof *writer);
@@ -204,8 +196,10 @@ static void find_deps(struct row *r)
     for (uint32_t k = 0; k < r->count; k++) {
         r->clusters[k].first_dep = r->dep_count;
         for (uint32_t i = r->clusters[k].first_op; i < r->clusters[k].end; i++) {
-            follow_op(r, k, &r->p->ops[i], writer);
-            follow_start(r, k, &r->p->ops[i]);
+            const struct hb_op *op = &r->p->ops[i];
+            follow_op(r, k, op, writer);
+            if (op->kind == HB_OP_DONE) /* which it may not touch: a state from the host */
+                add_dep(r, cluster_at(r, op->start));
         }
     }
 }
@@ -237,25 +231,11 @@ static uint32_t comp_of(const struct row *r, const struct hb_step_graph *s)
     return s->graph.entry;
 }
 
-static uint32_t cluster_at(const struct row *r, uint32_t op)
-{
-    uint32_t low = 0, high = r->count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (r->clusters[middle].first_op <= op)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static int compare_ranks(const void *a, const void *b)
 {
     const struct cluster *left = *(struct cluster *const *)a, *right = *(struct cluster *const *)b;
-    if (left->rank != right->rank)
-        return left->rank < right->rank ? -1 : 1;
-    return left->first_op < right->first_op ? -1 : left->first_op > right->first_op;
+    int rank = (left->rank > right->rank) - (left->rank < right->rank);
+    return 2 * rank + (left->first_op > right->first_op) - (left->first_op < right->first_op);
 }
 
 /* Those without a rank last. */
@@ -275,7 +255,7 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     const struct hb_graph_comp *c = &s->graph.comps[comp_of(r, s)];
     for (uint32_t i = c->first_op; i < c->first_op + c->op_count; i++) {
         uint32_t item = s->item[order[i]], count = r->p->op_count;
-        if (item == HB_NONE || !r->count)
+        if (item == HB_NONE)
             continue;
         uint32_t op = item < count ? item : r->p->loops[item - count].first_op;
         struct cluster *of = &r->clusters[cluster_at(r, op)];
@@ -310,7 +290,7 @@ static void take_rank(struct cluster *c, const struct row *from)
         return;
     if (is_alike(from, nth, c) && from->alike[nth]->rank != HB_NONE)
         c->rank = from->alike[nth]->rank;
-    else if (!c->name && from->alike[first]->rank != HB_NONE)
+    else if (c->layers && from->alike[first]->rank != HB_NONE)
         c->rank = from->alike[first]->rank;
 }
 
@@ -319,7 +299,7 @@ static void take_ranks(struct row *r, const struct row *from)
     for (uint32_t k = r->count, rank = HB_NONE; k-- > 0;) {
         struct cluster *c = &r->clusters[k];
         c->rank = rank;
-        if (c->kind == HB_OP_MARK && c->phase == HB_PHASE_SETUP) /* outputs are there anyway */
+        if (c->phase == HB_PHASE_SETUP) /* outputs are there anyway */
             c->rank = 0;
         else
             take_rank(c, from);
@@ -413,25 +393,13 @@ static void link(struct row *r)
 
 /* --- whose order --- */
 
-/* A layer alone has the policy that it has in the spec. */
-static struct hb_remat own_policy(const struct hb_spec *spec, const struct hb_block *b)
-{
-    for (int i = 0; i < spec->model.block_count; i++)
-        if (hb_str_same(spec->model.blocks[i].name, b->name))
-            return spec->model.blocks[i].remat;
-    return b->remat;
-}
-
 static struct hb_remat first_policy(const struct hb_spec *spec)
 {
-    for (int i = 0; i < spec->model.block_count; i++)
-        if (hb_block_steps(&spec->model.blocks[i]) > 1)
-            return spec->model.blocks[i].remat;
     return spec->model.blocks[0].remat;
 }
 
-/* A spec of the cell, or a sample of one, as a whole: runs of one block are one again, and all that
- * are scanned under one policy. */
+/* A spec of the cell, or a sample of one, as a whole: runs of one block are one again, and all
+ * under one policy. */
 static struct hb_spec whole_spec(const struct hb_link *l, const struct hb_spec *spec,
                                  struct hb_remat policy)
 {
@@ -443,10 +411,7 @@ static struct hb_spec whole_spec(const struct hb_link *l, const struct hb_spec *
     own.model.block_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct hb_block b = own.model.blocks[i], *last = blocks + own.model.block_count - 1;
-        if (hb_block_steps(&b) > 1)
-            b.remat = policy;
-        else
-            b.remat = own_policy(spec, &b);
+        b.remat = policy;
         if (own.model.block_count > 0) {
             struct hb_block like = *last;
             like.name = b.name, like.repeat = b.repeat;
@@ -497,20 +462,15 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* Of an order, the rows that steps of the cell follow. */
 struct hb_link_rows {
-    bool there[ROWS];
-    struct row list[ROWS];
+    struct row list[ROWS]; /* without clusters where there is none */
 };
 
 static struct hb_link_rows *make_rows(struct hb_link *l, int class, const uint32_t *order)
 {
     struct hb_link_rows *r = hb_arena_alloc(l->arena, 1, sizeof *r);
-    for (int i = 0; i < ROWS; i++) {
-        bool moves = i > 0 || l->cell->batch.accumulate == 1;
-        r->there[i] = moves && make_row(l->arena, &l->wholes[class], rows[i], false, &r->list[i]);
-        if (!r->there[i])
-            continue;
-        rank_clusters(&r->list[i], &l->graphs[class], order);
-    }
+    for (int i = 0; i < ROWS; i++)
+        if (make_row(l->arena, &l->wholes[class], rows[i], false, &r->list[i]))
+            rank_clusters(&r->list[i], &l->graphs[class], order);
     return r;
 }
 
@@ -622,7 +582,7 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
         return;
     for (int i = 0; i < ROWS; i++) {
         struct row r;
-        if (!l->orders[index]->there[i] || !make_row(arena, p, rows[i], false, &r))
+        if (!make_row(arena, p, rows[i], false, &r))
             continue;
         take_ranks(&r, &l->orders[index]->list[i]);
         link(&r);
@@ -642,12 +602,10 @@ static const char **list_order(struct hb_link *l, int index, uint32_t *out_count
     uint32_t count = 0, cap = 0;
     for (int i = 0; i < ROWS; i++) {
         const struct row *from = &l->orders[index]->list[i];
-        if (!l->orders[index]->there[i])
-            continue;
         struct cluster **sorted = sort_ranks(from);
         for (uint32_t k = 0; k < from->count; k++) {
             names = hb_grow(arena, names, count, &cap, sizeof *names);
-            names[count++] = sorted[k]->name ? sorted[k]->name : sorted[k]->loop ? "loop" : "";
+            names[count++] = sorted[k]->name;
         }
     }
     *out_count = count;
@@ -688,18 +646,6 @@ void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb
     struct hb_link l;
     hb_link_open(arena, spec, &l);
     hb_link_put(arena, &l, spec, p);
-}
-
-void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const struct hb_program *p,
-                    struct hb_step_orders *out)
-{
-    struct hb_program whole;
-    struct hb_link l;
-    hb_link_open(arena, spec, &l);
-    bool ordered = hb_habits_ordered(spec) && lower_whole(&l, spec, first_policy(spec), &whole);
-    hb_step_orders_find(arena, ordered ? &whole : p, out);
-    if (ordered)
-        out->written_bytes = out->choice.bytes[out->choice.least];
 }
 
 bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_link *l,

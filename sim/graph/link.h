@@ -57,8 +57,5 @@ void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb
 /* The same of a spec whose cell is its own. */
 bool hb_link_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    struct hb_program *out);
-/* What the three orders of the step's program p need, which was in that of the spec or is. */
-void hb_link_orders(struct hb_arena *arena, const struct hb_spec *spec, const struct hb_program *p,
-                    struct hb_step_orders *out);
 
 #endif

@@ -45,7 +45,7 @@ static void weigh(struct walk *w, const uint32_t *post, uint32_t count, uint32_t
         *at = (struct weight){.rank = w->g->ops[op].rank, .op = op};
         if (w->g->ops[op].given)
             continue;
-        at->extra_users = users ? users - 1 : 0;
+        at->extra_users = (int64_t)users - 1;
         at->bytes = made_bytes(w->g, op);
         all_bytes = hb_add_sat(all_bytes, at->bytes);
         const uint32_t *operands = hb_graph_refs(w->g, op, HB_GRAPH_OPERAND);
@@ -66,11 +66,9 @@ static void weigh(struct walk *w, const uint32_t *post, uint32_t count, uint32_t
 static int compare_weights(const void *a, const void *b)
 {
     const struct weight *left = a, *right = b;
-    if (left->extra_users != right->extra_users)
-        return left->extra_users < right->extra_users ? -1 : 1;
-    if (left->bytes != right->bytes)
-        return left->bytes < right->bytes ? -1 : 1;
-    return left->rank > right->rank ? -1 : left->rank < right->rank;
+    int users = (left->extra_users > right->extra_users) - (left->extra_users < right->extra_users);
+    int bytes = (left->bytes > right->bytes) - (left->bytes < right->bytes);
+    return 4 * users + 2 * bytes + (left->rank < right->rank) - (left->rank > right->rank);
 }
 
 static void push(struct walk *w, uint32_t op)

@@ -77,7 +77,8 @@ static struct ready pop(struct lister *l)
         uint32_t child = 2 * at + 1;
         if (child >= l->queue_count)
             break;
-        child += child + 1 < l->queue_count && comes_before(&l->queue[child + 1], &l->queue[child]);
+        /* One past the end is the last, which ends the way down. */
+        child += comes_before(&l->queue[child + 1], &l->queue[child]);
         if (!comes_before(&l->queue[child], &last))
             break;
         l->queue[at] = l->queue[child];
@@ -87,14 +88,11 @@ static struct ready pop(struct lister *l)
     return top;
 }
 
-/* Takes a use off each value; true if one is left with a single one. */
-static bool end_uses(struct lister *l, uint32_t op)
+static void end_uses(struct lister *l, uint32_t op)
 {
-    bool single = false;
     const uint32_t *uses = hb_graph_refs(l->g, op, HB_GRAPH_USES);
     for (uint32_t i = 0; i < hb_graph_ref_count(l->g, op, HB_GRAPH_USES); i++)
-        single |= --l->uses[uses[i]] == 1;
-    return single;
+        l->uses[uses[i]]--;
 }
 
 static void end_waits(struct lister *l, const uint32_t *first, const uint32_t *list, uint32_t op)
@@ -142,7 +140,7 @@ static void count_uses(struct lister *l, const struct hb_graph_comp *of, uint32_
     for (uint32_t op = of->first_op; op < of->first_op + of->op_count; op++)
         for (uint32_t i = 0; i < hb_graph_ref_count(g, op, HB_GRAPH_USES); i++) {
             uint32_t *uses = &l->uses[hb_graph_refs(g, op, HB_GRAPH_USES)[i]];
-            *uses = by ? *uses + by : 0;
+            *uses = by * (*uses + 1);
         }
 }
 
@@ -179,11 +177,10 @@ static void list_comp(struct lister *l, const struct hb_graph_comp *of, uint32_t
             continue;
         l->stamps[top.op - l->first] = 0;
         out[placed++] = top.op;
-        bool single = end_uses(l, top.op);
+        end_uses(l, top.op);
         end_waits(l, g->first_user, g->users, top.op);
         end_waits(l, g->first_after, g->after, top.op);
-        if (single)
-            weigh_again(l, top.op);
+        weigh_again(l, top.op);
     }
 }
 

@@ -92,8 +92,7 @@ uint32_t hb_parts_read(struct maker *m, uint32_t root, uint32_t with)
 /* The loss as XLA has it. How often a value is read decides what depth-first visits first, and
  * along a path all of it multiplies, so the small ops count. Logits come with their maxima (on TPU
  * with a part that is finite), the sum of exponentials and the label's own logit; a norm with its
- * mean of squares, on TPU inside of who reads it, on GPU behind an op of its own; going back with a
- * sum more. */
+ * mean of squares and that one's root; going back with a sum more. */
 
 static bool is_in_place(const struct maker *m, const struct hb_op *op)
 {
@@ -144,17 +143,15 @@ static struct hb_parts add_softmax(struct maker *m, const struct hb_op *op)
 static struct hb_parts add_norm(struct maker *m, const struct hb_op *op)
 {
     const uint32_t *refs = hb_maker_refs(m, op);
-    bool gpu = m->p->compiler == HB_XLA_GPU, back = op->read_count > 1;
-    uint32_t from = m->root[refs[0]], x = gpu && back ? m->root[refs[1]] : from;
+    bool back = op->read_count > 1;
+    uint32_t from = m->root[refs[0]], x = back ? m->root[refs[1]] : from;
     if (m->mean == HB_NONE) {
         m->mean = hb_parts_add_reader(m, m->holder[x], HB_NONE);
-        m->scale = gpu ? hb_parts_add_reader(m, m->mean, HB_NONE) : m->mean;
+        m->scale = hb_parts_add_reader(m, m->mean, HB_NONE);
     }
     if (!back)
         return (struct hb_parts){{m->scale}, 1};
-    uint32_t sum = hb_parts_add_reader(m, m->holder[from], gpu ? m->holder[x] : m->mean);
-    if (!gpu)
-        return (struct hb_parts){{m->mean, sum}, 2};
+    uint32_t sum = hb_parts_add_reader(m, m->holder[from], m->holder[x]);
     uint32_t all = hb_parts_add_reader(m, m->scale, sum);
     hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->mean);
     return (struct hb_parts){{all, m->scale}, 2};

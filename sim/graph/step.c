@@ -91,7 +91,7 @@ static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *ou
     for (uint32_t i = 0; i < hb_maker_ref_count(op); i++) {
         uint32_t at = (i + op->read_count) % hb_maker_ref_count(op),
                  root = m->root[hb_maker_refs(m, op)[at]];
-        bool host = m->p->compiler == HB_XLA_TPU && m->p->bufs[root].space != HB_SPACE_HBM;
+        bool host = m->p->bufs[root].space != HB_SPACE_HBM;
         if (host && at >= op->read_count && op->loop == HB_NONE) /* a copy of its own */
             continue;
         if (m->seen[root] != m->stamp)
@@ -193,21 +193,6 @@ static bool is_norm(const struct hb_op *op)
     return op->kind == HB_OP_REDUCE && op->write_count == 0;
 }
 
-/* A pass over a tensor may write its result over what it read, where that is over. */
-static void add_heirs(struct maker *m, const struct hb_op *op, uint32_t at)
-{
-    if (op->kind != HB_OP_ELEMENTWISE && op->kind != HB_OP_REDUCE)
-        return;
-    const uint32_t *refs = hb_maker_refs(m, op);
-    for (uint32_t w = op->read_count; w < hb_maker_ref_count(op); w++)
-        for (uint32_t r = 0; r < op->read_count; r++) {
-            uint32_t to = m->value[m->root[refs[w]]], from = m->value[m->root[refs[r]]];
-            if (from < to && m->g->values[to].op == at &&
-                m->g->values[from].bytes == m->g->values[to].bytes)
-                hb_graph_add_heir(m->g, to, from);
-        }
-}
-
 static void read_again(struct maker *m, const struct hb_op *op)
 {
     for (uint32_t i = 0; i < op->read_count; i++)
@@ -303,7 +288,6 @@ static void add_program_op(struct maker *m, uint32_t i)
     for (int k = 0; k < parts.count; k++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts.ops[k]);
     m->op_of[i] = at;
-    m->g->ops[at].scalar = hb_maker_is_scalar(m, op);
     add_waits(m, op);
     m->product = op->kind == HB_OP_MATMUL && op->write_count == 0 ? at : HB_NONE;
     m->norm = is_norm(op) ? at : m->norm;
@@ -312,9 +296,8 @@ static void add_program_op(struct maker *m, uint32_t i)
     else
         hb_maker_add_operands(m, at, m->roots, count);
     make_written(m, op, at, weight);
-    if (m->p->compiler == HB_XLA_TPU && op->kind == HB_OP_HOST_COPY)
+    if (op->kind == HB_OP_HOST_COPY)
         note_copy(m, op);
-    add_heirs(m, op, at);
     hb_parts_hand_out(m, op, at);
     if (is_async(m, op))
         add_done(m, op, at);
@@ -543,7 +526,6 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
         m.product = HB_NONE;
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
-    out->graph.loops_even = p->compiler == HB_XLA_TPU;
     m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);
     m.cast_of = by_buf(&m), m.cast_from = by_buf(&m);
     m.holder = by_buf(&m), m.seen = by_buf(&m), m.slot = by_buf(&m), m.roots = by_buf(&m);

@@ -22,8 +22,6 @@
  */
 #include "sim/ir/again.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -47,7 +45,6 @@ struct value {      /* by root */
     int64_t bytes;  /* 0: the caller's */
     uint32_t home;  /* the innermost loop around all that touch it; HB_NONE: the step */
     uint32_t maker; /* its first item */
-    uint32_t writes;
     bool plain; /* one op makes it, others of its computation read it, nothing else */
     /* in the walk over its home */
     uint32_t left;       /* touches of units that are not over */
@@ -90,8 +87,7 @@ struct walk {
     uint32_t first, end; /* items: the computation's first, and the one after its last */
     uint32_t turn;       /* of the unit at hand */
     bool defers;         /* nothing else than copies */
-    /* Ops before it whose results wait: by their turns. Those that do no longer are dropped when
-     * they are met. */
+    /* Ops before it; those whose results wait no longer are dropped when they are met. */
     uint32_t *waiting;
     uint32_t waiting_count, waiting_cap;
 };
@@ -115,7 +111,7 @@ int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes)
             limit -= b->bytes;
     }
     limit = tpu ? limit : limit / 100 * 95;
-    return limit > 0 ? limit : 0;
+    return hb_larger(limit, 0);
 }
 
 /* --- what is where --- */
@@ -153,7 +149,6 @@ static void find_homes(struct again *a)
             struct value *v = &a->values[a->root[x->refs[r]]];
             v->home = v->maker == HB_NONE ? x->op.loop : join_loops(a->p, v->home, x->op.loop);
             v->maker = v->maker == HB_NONE ? i : v->maker;
-            v->writes += r >= x->op.read_count;
         }
     }
 }
@@ -165,7 +160,7 @@ static bool is_asynchronous(const struct item *x)
 
 static bool is_fetch(const struct item *x)
 {
-    return x->op.kind == HB_OP_HOST_COPY && x->op.stream == HB_STREAM_H2D;
+    return x->op.stream == HB_STREAM_H2D;
 }
 
 /* XLA:TPU's are made asynchronous later (qwen3-32b over 64 v5e, chunks: all-gather.444.remat,
@@ -179,12 +174,8 @@ static void find_plain(struct again *a)
 {
     for (uint32_t i = 0; i < a->p->buf_count; i++) {
         struct value *v = &a->values[i];
-        v->plain = v->bytes > 0 && a->root[i] == i && v->writes == 1 && v->maker != HB_NONE &&
-                   a->items[v->maker].op.loop == v->home && !a->p->bufs[i].fenced;
+        v->plain = v->bytes > 0 && v->maker != HB_NONE && !a->p->bufs[i].fenced;
     }
-    for (uint32_t i = 0; i < a->p->buf_count; i++)
-        if (a->root[i] != i)
-            a->values[a->root[i]].plain = false;
     for (uint32_t i = 0; i < a->item_count; i++) {
         const struct item *x = &a->items[i];
         for (uint32_t r = 0; r < ref_count(x); r++) {
@@ -206,7 +197,7 @@ static void fill_values(struct again *a)
         struct value *v = &a->values[a->root[i]];
         if (a->root[i] == i)
             *v = (struct value){.maker = HB_NONE, .home = HB_NONE};
-        v->bytes = b->bytes > v->bytes ? b->bytes : v->bytes;
+        v->bytes = hb_larger(v->bytes, b->bytes);
     }
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument || p->bufs[i].output || p->bufs[i].space != HB_SPACE_HBM)
@@ -269,25 +260,14 @@ static bool next_unit(const struct walk *w, struct unit *u)
     return true;
 }
 
-/* What an op touches, and a DONE what it waits for. */
 typedef void visit_fn(struct walk *w, uint32_t item, uint32_t root, bool write);
-
-static void visit_item(struct walk *w, uint32_t item, visit_fn *visit)
-{
-    const struct item *x = &w->a->items[item], *begun = x;
-    if (x->op.start != HB_NONE)
-        begun = &w->a->items[x->op.start];
-    for (uint32_t r = 0; r < ref_count(x); r++)
-        visit(w, item, w->a->root[x->refs[r]], r >= x->op.read_count);
-    for (uint32_t r = 0; r < ref_count(begun) && begun != x; r++)
-        visit(w, item, w->a->root[begun->refs[r]], false);
-}
 
 static void visit_unit(struct walk *w, struct unit u, visit_fn *visit)
 {
     for (uint32_t i = u.first;; i = w->a->items[i].next) {
-        if (!w->a->items[i].gone)
-            visit_item(w, i, visit);
+        const struct item *x = &w->a->items[i];
+        for (uint32_t r = 0; r < ref_count(x) && !x->gone; r++)
+            visit(w, i, w->a->root[x->refs[r]], r >= x->op.read_count);
         if (i == u.last)
             return;
     }
@@ -306,7 +286,8 @@ static void count_touch(struct walk *w, uint32_t item, uint32_t root, bool write
 static void note_write(struct walk *w, uint32_t item, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
-    if (!write || (v->maker == item && v->bytes > 0))
+    (void)item;
+    if (!write)
         return;
     v->dirty = w->number;
     v->dirty_turn = w->turn;
@@ -319,7 +300,7 @@ static void begin_touch(struct walk *w, uint32_t item, uint32_t root, bool write
     note_write(w, item, root, write);
     if (v->home != w->loop)
         return;
-    v->seen = v->seen || !write;
+    v->seen |= !write;
     if (v->born)
         return;
     v->born = true;
@@ -355,10 +336,8 @@ static int64_t made_by(const struct again *a, const struct item *x)
 /* Whether it may be made again now, or later in the walk. */
 static bool may_repeat(const struct walk *w, const struct item *x)
 {
-    bool fetch = w->defers && is_fetch(x);
-    bool fit = repeatable[x->op.kind] && !is_asynchronous(x);
-    if (x->gone || x->tired || x->op.write_count == 0 || (!fit && !fetch && !is_gather(w->a, x)) ||
-        (w->a->tpu && made_by(w->a, x) < LEAST_BYTES))
+    bool fit = repeatable[x->op.kind] || w->defers || is_gather(w->a, x);
+    if (x->tired || !fit || (w->a->tpu && made_by(w->a, x) < LEAST_BYTES))
         return false;
     for (uint32_t r = 0; r < ref_count(x); r++) {
         const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
@@ -385,22 +364,12 @@ static bool waits(const struct walk *w, const struct item *x)
     return any;
 }
 
-/* An op before the unit at hand, or that one when it is over: into the list, at its turn. */
+/* An op before the unit at hand, or that one when it is over. */
 static void wait_for(struct walk *w, uint32_t item)
 {
-    struct again *a = w->a;
-    if (!may_repeat(w, &a->items[item]) || !waits(w, &a->items[item]))
-        return;
-    uint32_t at = w->waiting_count;
-    while (at > 0 && a->items[w->waiting[at - 1]].turn > a->items[item].turn)
-        at--;
-    if (at > 0 && w->waiting[at - 1] == item)
-        return;
-    w->waiting =
-        hb_grow(a->p->arena, w->waiting, w->waiting_count, &w->waiting_cap, sizeof *w->waiting);
-    memmove(w->waiting + at + 1, w->waiting + at, (w->waiting_count - at) * sizeof *w->waiting);
-    w->waiting[at] = item;
-    w->waiting_count++;
+    w->waiting = hb_grow(w->a->p->arena, w->waiting, w->waiting_count, &w->waiting_cap,
+                         sizeof *w->waiting);
+    w->waiting[w->waiting_count++] = item;
 }
 
 /* Bytes that are free at the unit at hand if the op is made again after it. */
@@ -415,7 +384,7 @@ static int64_t freed_by(const struct walk *w, const struct item *x, bool *out_mo
             freed += v->bytes;
         if (made && v->seen)
             *out_moves = false;
-        if (!made && v->home == w->loop && v->left == 0)
+        if (!made && v->left == 0)
             freed -= v->bytes;
     }
     return freed;
@@ -458,7 +427,6 @@ static uint32_t add_value(struct walk *w, uint32_t old)
     a->values[made] = (struct value){.bytes = a->values[old].bytes,
                                      .home = w->loop,
                                      .maker = a->item_count,
-                                     .writes = 1,
                                      .plain = true,
                                      .left = 1,
                                      .used_at = HB_NONE};
@@ -471,7 +439,7 @@ static void pass_readers(struct walk *w, uint32_t old, uint32_t made)
     struct again *a = w->a;
     for (struct unit u = w->at; a->values[old].left > 0 && next_unit(w, &u);) {
         struct item *x = &a->items[u.first];
-        if (u.loop != HB_NONE || x->gone)
+        if (x->gone)
             continue;
         for (uint32_t r = 0; r < x->op.read_count; r++) {
             if (x->refs[r] != old)
@@ -542,7 +510,7 @@ static void repeat_op(struct walk *w, uint32_t old)
     }
     a->item_count++;
     x->moved = moves;
-    x->tired = moves && from->moved && !w->defers;
+    x->tired = moves && from->moved;
     from->gone = moves;
     insert_item(a, made, find_place(w, x));
     a->any = true;
@@ -581,7 +549,7 @@ static bool may_come_later(const struct walk *w, const struct item *x)
 static void defer_copies(struct walk *w)
 {
     bool loop = w->at.loop != HB_NONE;
-    if (!loop && w->a->items[w->at.first].moved)
+    if (w->a->items[w->at.first].moved)
         return;
     if (loop)
         visit_unit(w, w->at, end_touch);
@@ -620,7 +588,7 @@ static void relieve_unit(struct walk *w)
     if (w->at.loop != HB_NONE && !a->walked[w->at.loop] && w->now + inside_of(w) > w->limit &&
         (w->limit > w->now || !a->tpu)) {
         a->walked[w->at.loop] = true;
-        walk_computation(a, w->at.loop, w->limit > w->now ? w->limit - w->now : 0);
+        walk_computation(a, w->at.loop, hb_larger(w->limit - w->now, 0));
         visit_unit(w, w->at, note_write);
     }
 }
