@@ -5,8 +5,9 @@
 
 #include "sim/ir/program.h"
 
-/* Of a device with so much memory, what XLA leaves the temporaries of a program; >= 0. */
-int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes);
+/* Of a device with so much memory, what XLA leaves the temporaries of a program; >= 0. host: those
+ * on the host are counted. */
+int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes, bool host);
 
 /* Whether its temporaries are more than that. */
 bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes);

@@ -36,17 +36,6 @@ struct head_dims {
     int64_t ways; /* devices that share the heads */
 };
 
-/* MaxText's stacks keep heads apart from what is within one, which is what they are padded by
- * (deepseek3-671b/mu_bf16: f32[6,58,128,192] without padding, as [58,6,24576] 10 % more;
- * rand020/deepseek2-16b: f32[8,26,16,192] with a third more). */
-static void keep_heads(struct hb_lower *lo, uint32_t leaf, int at, int64_t dim)
-{
-    if (!lo->maxtext)
-        return;
-    lo->leaves[leaf].head_at = at;
-    lo->leaves[leaf].head_dim = dim;
-}
-
 static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, struct head_dims h)
 {
     bool apart = y->block->attention.split_heads;
@@ -54,8 +43,6 @@ static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
     struct hb_split dims[3] = {{h.outer, 1}, heads, {h.dim, 1}};
     uint32_t leaf = hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
     lo->leaves[leaf].summed = 1;
-    if (!apart)
-        keep_heads(lo, leaf, 1, h.dim);
 }
 
 static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int64_t dim)
@@ -66,8 +53,6 @@ static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int
     struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};
     uint32_t leaf = hb_layer_matrix(lo, y, "wo", dims, apart ? 3 : 2, apart ? 2 : 1);
     lo->leaves[leaf].summed = apart ? 2 : 1;
-    if (!apart)
-        keep_heads(lo, leaf, 0, dim);
 }
 
 static void vector_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,

@@ -265,30 +265,21 @@ static bool is_turn_fused(const struct hb_attention_heads *h, const struct hb_sh
     return h->q < FUSED_HEADS * h->kv && bytes > FUSED_ABOVE && bytes < FUSED_BELOW;
 }
 
-static bool is_softmax_fused(const struct hb_attention_heads *h, const struct hb_shape *wide)
-{
-    int64_t bytes = hb_shape_plain_bytes(wide);
-    return h->q > h->kv && h->q < 8 * h->kv && (bytes >= (int64_t)2048 << 20);
-}
-
 /* What a block of queries holds backwards: two of scores in f32 and two in bf16 (bwd/base); with
  * grouped queries the gradient is turned before it is cast, and three in f32 are there (1B/loss=
  * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
- * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103), and depth-first
- * (tied/1B, t8,tied,chunk8: at 348 of 554). */
+ * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103). */
 static void hold_block(const struct hb_lower *lo, struct hb_step_op *s,
-                       const struct hb_attention_heads *h, int64_t together)
+                       const struct hb_attention_heads *h)
 {
     struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
     bool grouped = h->q != h->kv;
     /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
     bool stage = lo->spec->stack.form == HB_FORM_LOOP && lo->expert_batch != HB_EXPERTS_GATHERED;
     s->back_scratch[0] = s->back_scratch[1] = wide;
-    bool fused = together < 2 && is_softmax_fused(h, &wide);
-    s->back_scratch[2] = grouped && !fused && !stage && !hb_order_depth(lo) ? wide : narrow;
+    s->back_scratch[2] = grouped && !stage ? wide : narrow;
     s->back_scratch[3] = narrow;
-    s->back_scratch_count =
-        grouped && (fused || hb_order_depth(lo) || !is_turn_fused(h, &wide)) ? 3 : 4;
+    s->back_scratch_count = grouped && !is_turn_fused(h, &wide) ? 3 : 4;
     /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).
      */
     if (s->back_scratch_count == 3)
@@ -328,7 +319,7 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct hb_atte
                            .back_moved_bytes = traffic.all_back,
                            .scratch = {wide, narrow},
                            .scratch_count = 2};
-    hold_block(lo, &s, h, y->together);
+    hold_block(lo, &s, h);
     /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
      * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
      * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,
@@ -361,12 +352,4 @@ int hb_attention_kernel(struct hb_lower *lo, struct hb_layer *y, const struct hb
         return blocked(lo, y, h, q, k, v);
     }
     HB_BUG("attention kernel %d", (int)y->block->attention.kernel);
-}
-
-const struct hb_step_op *hb_layer_blocks(const struct hb_layer *y)
-{
-    for (uint32_t i = 0; i < y->step_count; i++)
-        if (y->block->attention.kernel == HB_KERNEL_BLOCKED && y->steps[i].in_count == 3)
-            return &y->steps[i];
-    return NULL;
 }

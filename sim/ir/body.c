@@ -62,7 +62,7 @@ static struct hb_shape stack_shape(const struct hb_body *b, int v, const int64_t
     struct hb_shape s = {.dtype = own->dtype};
     for (int i = 0; i < 3 && lead[i] > 0; i++) {
         s.dim[s.rank++] = lead[i];
-        s.slices = hb_mul_sat(s.slices ? s.slices : 1, lead[i]);
+        s.slices = hb_mul_sat(hb_larger(s.slices, 1), lead[i]);
     }
     if (b->sums_wide && v == b->y->input)
         s.dtype = HB_DT_F32;
@@ -330,8 +330,6 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         run_op(b, s);
     for (int i = 0; i < s->out_count; i++)
         b->now[s->out[i]] = b->made[i];
-    if (s->turned_for_ring && b->lo->phase != HB_PHASE_FORWARD)
-        b->now[s->out[0]] = hb_body_turn(b, b->now[s->out[0]], s->out[0]);
     sum_results(b, s, b->made[0]);
     if (s->with_next && b->lo->phase != HB_PHASE_FORWARD)
         hb_body_bring(b, s[1].out[0]);
@@ -516,9 +514,6 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
 static bool waits_for_kernel(const struct hb_body *b, const struct hb_step_op *s)
 {
     bool made = false;
-    int from = b->y->values[s->in[0]].producer;
-    if (s->op == HB_OP_COPY && from >= 0 && b->now[s->in[0]] == HB_NONE)
-        s = &b->y->steps[from];
     for (int i = 0; i < s->in_count; i++)
         made = made || b->saved->remake[s->in[i]];
     return s->op == HB_OP_ATTENTION && made;

@@ -280,11 +280,6 @@ static bool waits_whole(const struct hb_body *b)
     return b->defer && b->lo->habits->recompute_first;
 }
 
-static bool lies_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
-{
-    return (s->grad_in_place & 1u << i) != 0 && !waits_whole(b);
-}
-
 /* Ends the gradient of a fused activation that reads value v. */
 static void end_fused(struct hb_body *b, int v)
 {
@@ -328,14 +323,8 @@ static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
     run_late_now(b);
-    uint32_t *grad = &b->grad[s->in[s->in_count - 1]];
-    hb_emit_read(&e, *grad);
+    hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
-    if (s->back_group.rank) {
-        *grad = HB_NONE;
-        *grad = grad_place(b, s->in[s->in_count - 1], false);
-        hb_emit_write(&e, *grad);
-    }
     hb_emit(b->lo, &e);
 }
 
@@ -460,10 +449,7 @@ static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i
     if (s->grad_follows && i == 0)
         return hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"), HB_CAT_WORKING,
                                 b->grad[s->out[0]]);
-    if (s->back_group.rank && i == s->in_count - 1)
-        return hb_temp(b->lo, hb_body_name(b, s->in[i], ", gradient of its group"), HB_CAT_WORKING,
-                       s->back_group);
-    return grad_place(b, s->in[i], lies_in_place(b, s, i));
+    return grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0 && !waits_whole(b));
 }
 
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
@@ -503,8 +489,6 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
         back_put_off(b, s, true);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
-    if (s->turned_for_ring && s->first_last)
-        b->grad[s->in[1]] = hb_body_turn(b, made[1], s->in[1]);
     if (s->back_scratch_after)
         scratch_after(b, s);
     if (remade)

@@ -25,18 +25,13 @@ static bool is_split(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_TENSOR) > 1;
 }
 
-static bool takes_own_head(const struct hb_lower *lo)
-{
-    return lo->spec->loss.chunks > 1 && is_gpu(lo);
-}
-
-/* XLA:GPU casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
+/* A device casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
  * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both),
  * and turns one that is the table, too: see hb_chunks_turn. */
 bool hb_chunks_cast(const struct hb_lower *lo)
 {
     bool cast = lo->spec->precision.params != lo->compute;
-    return takes_own_head(lo) && (cast ? hb_chunks_gather(lo) : lo->head == lo->embed);
+    return lo->spec->loss.chunks > 1 && (cast ? hb_chunks_gather(lo) : lo->head == lo->embed);
 }
 
 /* A table that is the head, too, is turned for chunks and for gathers, outside of the loop over
@@ -46,7 +41,7 @@ bool hb_chunks_cast(const struct hb_lower *lo)
 void hb_chunks_turn(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool wanted = takes_own_head(lo) || (is_gpu(lo) && hb_head_split(lo));
+    bool wanted = lo->spec->loss.chunks > 1 || hb_head_split(lo);
     if (!wanted || lo->head != lo->embed || l->transposed != HB_NONE)
         return;
     l->transposed = hb_temp(lo, "head, turned", HB_CAT_PARAMS,
@@ -154,8 +149,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
-    bool own_first = lo->chip->chunk_grad_by_head && !is_split(lo);
-    bool first = inside && (is_gpu(lo) || own_first);
+    bool first = inside && (is_gpu(lo) || lo->chip->chunk_grad_by_head);
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && lo->chip->ring_room_early)
         room = make_room(lo);
@@ -180,53 +174,28 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
  * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
  * gathered from all devices and turned, before each takes its own (with 2 microbatches
- * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). Where the sequence is
- * split, too, they are exchanged as long as a device has a part of one sequence alone (llama3-70b,
- * 131072 tokens, fsdp 64 and context 8 on v5p and TPU7x; llama3-8b, 8192 tokens, fsdp 4 and context
- * 4, 8 and 2, 2 and 8) or a chunk is one sequence (two, fsdp 2 and context 8); with more sequences
- * their gradient is gathered from all devices (two, fsdp 4 and context 4: bf16[4,16384,4096]),
- * between padded sums in f32 first (qwen3-8b, fsdp 128 and context 2: f32[4,2097152,4096] and bf16
- * of it). */
+ * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). */
 static bool crosses_batch(const struct hb_lower *lo)
 {
     return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;
-}
-
-static bool crosses_sequences(const struct hb_lower *lo)
-{
-    return crosses_batch(lo) && hb_ways(lo, HB_AX_SEQUENCE) > 1 && lo->local.batch > 1;
 }
 
 static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
 {
     struct hb_shape all = hb_buf_shape(lo, x);
     all.dim[0] = hb_mul_sat(all.dim[0], ways);
-    all.dim[1] = hb_mul_sat(all.dim[1], hb_ways(lo, HB_AX_SEQUENCE));
     uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
     uint32_t own = x;
     hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), own, whole);
     return whole;
 }
 
-/* From the last residual to where the last norm's result lies in chunks: of several sequences,
- * whole ones first, those of all devices where fsdp has more of them than there are chunks (fsdp 16
- * and context 2: bf16[16,8192,4096]; fsdp 4: bf16[4,4096,4096]). */
-static uint32_t chunk_input(struct hb_lower *lo, uint32_t x, uint32_t chunks)
-{
-    if (crosses_sequences(lo))
-        x = gather_chunks(lo, x, "chunks of whole sequences", lo->local.batch_ways);
-    return hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, chunks);
-}
-
 static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
 {
-    bool accumulates = crosses_batch(lo) && lo->spec->batch.accumulate > 1;
-    if (!crosses_sequences(lo) && !accumulates)
+    if (!crosses_batch(lo) || lo->spec->batch.accumulate == 1)
         return gx;
     uint32_t whole =
         gather_chunks(lo, gx, "gradient of the chunks, gathered", lo->local.batch_ways);
-    if (hb_ways(lo, HB_AX_SEQUENCE) > 1)
-        return whole;
     uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION,
                               hb_buf_shape(lo, whole));
     hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the chunks", whole, turned);
@@ -259,7 +228,7 @@ static uint32_t shared_head(struct hb_lower *lo)
 {
     if (hb_chunks_gather(lo))
         return HB_NONE;
-    return hb_head_goes_round(lo) ? hb_loss_own_head(lo, true) : hb_loss_use_head(lo, true);
+    return hb_loss_own_head(lo, true);
 }
 
 void hb_chunks_finish(struct hb_lower *lo, const struct hb_ends *ends)
@@ -286,19 +255,18 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, lo->local.seq, d, -1});
     struct hb_loss_pass c = pass_over(lo, hb_temp(lo, "last norm's result", HB_CAT_WORKING, all));
     double own_bytes = 2.0 * (double)lo->p->bufs[x].bytes; /* of them all, a device's own tokens */
-    uint32_t norm = chunk_input(lo, x, c.x);
+    uint32_t norm = hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", x, c.x);
     lo->p->ops[norm].moved_bytes = own_bytes;
     c.w = shared_head(lo);
     bool last = lo->tail.known ? lo->tail.value_late : hb_sequence_loss_last(lo);
-    bool round = hb_head_goes_round(lo);
     ends->loss_x = last ? c.x : HB_NONE;
     ends->loss_w = last && is_gpu(lo) ? c.w : HB_NONE;
     if (!last)
         add_loss(lo, &c);
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool whole = !hb_chunks_gather(lo) && !round;
+    bool partial = !hb_head_split(lo) && hb_weight_grad_partial(lo, l);
     uint32_t sum = hb_temp(lo, "head, gradient over the chunks", HB_CAT_GRADIENTS,
-                           hb_leaf_layer_shape(l, lo->compute, whole));
+                           hb_leaf_layer_shape(l, lo->compute, false));
     hb_emit_mark(lo, "zero gradient of the head", HB_NONE, sum);
     uint32_t gx = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, all);
     hb_emit_mark(lo, "gradients of the chunks", HB_NONE, gx);
@@ -306,10 +274,11 @@ uint32_t hb_chunks_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks, backward", chunks);
     chunk_backward(lo, &c, sum, gx);
     hb_program_close_loop(lo->p, loop);
-    if (whole && (hb_weight_grad_partial(lo, l) || hb_head_split(lo)))
+    l->grad = sum;
+    if (partial) {
+        l->grad = hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, sum);
         hb_weight_reduce_grad(lo, lo->head, sum);
-    else
-        l->grad = sum;
+    }
     ends->head_done = true;
     hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
     gx = unchunk(lo, gx);

@@ -24,8 +24,6 @@ static const struct hb_block *block_of(struct hb_lower *lo)
 void hb_depths_leaves(struct hb_lower *lo, struct hb_depths *d)
 {
     *d = (struct hb_depths){.count = lo->spec->model.mtp};
-    if (d->count == 0)
-        return;
     d->layers = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *d->layers);
     for (int64_t i = 0; i < d->count; i++)
         hb_stack_one_layer(lo, &d->layers[i], block_of(lo));
@@ -74,8 +72,6 @@ static uint32_t backward(struct hb_lower *lo, struct hb_depths *d)
 void hb_depths_forward(struct hb_lower *lo, struct hb_depths *d, uint32_t x)
 {
     d->more = HB_NONE;
-    if (d->count == 0)
-        return;
     lo->further = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *lo->further);
     d->out = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *d->out);
     d->grad = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *d->grad);
@@ -93,7 +89,7 @@ void hb_depths_forward(struct hb_lower *lo, struct hb_depths *d, uint32_t x)
 
 uint32_t hb_depths_backward(struct hb_lower *lo, struct hb_depths *d, uint32_t grad)
 {
-    if (d->count > 0 && hb_gathers_late(lo))
+    if (hb_gathers_late(lo))
         d->more = backward(lo, d);
     return add(lo, grad, d->more);
 }

@@ -78,20 +78,15 @@ static int64_t embed_tokens(const struct hb_lower *lo)
     return hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
 }
 
-/* XLA:GPU keeps the indices that it compares with; of one sequence, in an accumulation loop, or
- * where the residual is split over tensor and the words are not, the result (8B/base with
- * embed=onehot: pred[1,4096,128256]; tinyS/embed=onehot: s32[8,2048,32000], with accum=2
- * pred[4,2048,32000]; dslite,f2e4t2: pred[2,2048,102400]). */
+/* XLA:GPU keeps the indices that it compares with; of one sequence or in an accumulation
+ * loop the result (8B/base with embed=onehot: pred[1,4096,128256]; tinyS/embed=onehot:
+ * s32[8,2048,32000], with accum=2 pred[4,2048,32000]). */
 static struct hb_shape onehot_shape(const struct hb_lower *lo)
 {
-    bool over = lo->local.resid_seq < lo->local.seq;
     int64_t tokens = embed_tokens(lo);
-    if (over)
-        tokens = hb_mul_sat(tokens / lo->local.seq, lo->local.resid_seq);
-    bool compared = over || tokens <= lo->local.seq || lo->spec->batch.accumulate > 1;
+    bool compared = tokens <= lo->local.seq || lo->spec->batch.accumulate > 1;
     enum hb_dtype dtype = compared ? HB_DT_PRED : HB_DT_S32;
-    int64_t words = over ? lo->spec->model.vocab : lo->local.vocab;
-    return hb_shape_make(dtype, (const int64_t[]){tokens, words, -1});
+    return hb_shape_make(dtype, (const int64_t[]){tokens, lo->local.vocab, -1});
 }
 
 /* Between a device's columns of all tokens' rows and its own tokens' rows, the same number of
@@ -101,7 +96,7 @@ static struct hb_shape onehot_shape(const struct hb_lower *lo)
  * and 128; on v5e 70B/base: bf16[1048576,32] in 256 MiB). */
 static bool is_looked_up(const struct hb_lower *lo)
 {
-    return lo->habits->rings && lo->spec->lookup == HB_LOOKUP_GATHER;
+    return lo->habits->rings;
 }
 
 static uint32_t own_columns(struct hb_lower *lo, const char *name)
@@ -118,10 +113,6 @@ static uint32_t own_columns(struct hb_lower *lo, const char *name)
 
 static void exchange_rows(struct hb_lower *lo, uint32_t from, uint32_t to)
 {
-    if (!is_looked_up(lo)) {
-        hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange embedding rows", from, to);
-        return;
-    }
     uint32_t part[2];
     for (int i = 0; i < 2; i++)
         part[i] =
@@ -143,11 +134,6 @@ static uint32_t cast_table(struct hb_lower *lo)
     return table;
 }
 
-void hb_ends_cast_table(struct hb_lower *lo, struct hb_ends *ends)
-{
-    ends->table = cast_table(lo);
-}
-
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 {
     ends->iota = HB_NONE;
@@ -156,7 +142,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
             hb_temp(lo, "index tensor of the one-hot embedding", HB_CAT_WORKING, onehot_shape(lo));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "one-hot indices", HB_NONE, ends->iota);
     }
-    uint32_t table = ends->table != HB_NONE ? ends->table : cast_table(lo);
+    uint32_t table = cast_table(lo);
     uint32_t x = hb_temp(lo, "embedded tokens", HB_CAT_WORKING, hb_ends_residual(lo));
     uint32_t rows = x;
     if (hb_head_split(lo))
@@ -178,24 +164,16 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
     return add_positions(lo, x);
 }
 
-/* Where another axis over the batch stands beside fsdp each device of XLA:TPU scatters its tokens'
- * rows into the whole table, whose sum over all devices lies in another place (4 layers of 5,120,
- * 151,936 words, data 2 and 8 beside fsdp 128 and 32 of v5e, v5p and v6e: two bf16[151936,5120],
- * one turned; 4,096 wide, data 8 and 32 beside fsdp 8: not turned; with tensor 2 beside, or data 1:
- * neither; nor with fewer rows than words: 2,048 wide, fsdp 8 of v5e, data or expert 2 beside, 16
- * sequences of 2,048, 50,304 words: bf16[50304,256], summed). */
-static bool is_table_whole(const struct hb_lower *lo)
-{
-    return is_looked_up(lo) && hb_head_split(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           hb_order_rows_stay(lo);
-}
-
+/* Where another axis over the batch stands beside fsdp each device scatters its tokens' rows into
+ * the whole table, whose sum over all devices lies in another place (4 layers of 5,120, 151,936
+ * words, data 2 and 8 beside fsdp 128 and 32 of v5e, v5p and v6e: two bf16[151936,5120]; not with
+ * fewer rows than words: 2,048 wide, fsdp 8 of v5e, data or expert 2 beside, 16 sequences of 2,048,
+ * 50,304 words: bf16[50304,256], summed). */
 static struct hb_shape table_grad_shape(const struct hb_lower *lo)
 {
-    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute,
-                                            hb_order_table_whole(lo) || is_table_whole(lo));
-    if (hb_order_words(lo) > lo->local.vocab)
-        s.dim[0] = hb_order_words(lo);
+    struct hb_shape s =
+        hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute, hb_order_rows_stay(lo));
+    s.dim[0] = hb_order_words(lo);
     return s;
 }
 
@@ -212,7 +190,7 @@ static void make_zeros(struct hb_lower *lo, struct hb_ends *ends)
  * bf16[256000,3584] that the scatter writes over). */
 static bool takes_head(const struct hb_lower *lo)
 {
-    return !is_looked_up(lo) && lo->head == lo->embed && lo->spec->lookup == HB_LOOKUP_GATHER &&
+    return lo->head == lo->embed && lo->spec->lookup == HB_LOOKUP_GATHER &&
            hb_weight_grad_dtype(lo) == lo->compute;
 }
 
@@ -301,7 +279,7 @@ static uint32_t exchange_own(struct hb_lower *lo, uint32_t from)
 static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
-    bool whole = is_table_whole(lo), product = lo->spec->lookup == HB_LOOKUP_ONEHOT;
+    bool whole = hb_order_rows_stay(lo), product = lo->spec->lookup == HB_LOOKUP_ONEHOT;
     uint32_t rows = grad;
     if (hb_head_split(lo) && !product && !hb_order_rows_stay(lo))
         rows = hb_order_rows_beside(lo) ? gather_rows(lo, grad) : exchange_own(lo, grad);

@@ -15,15 +15,12 @@ struct hb_ends {
 
     uint32_t pending_full; /* whole gradient that waits for its sum; HB_NONE */
     bool head_done;
-    uint32_t table;      /* the embedding's table, cast ahead of the lookup; HB_NONE */
     uint32_t table_grad; /* what the rows' gradients are added to, made early; HB_NONE */
 };
 
 void hb_ends_leaves(struct hb_lower *lo);
 /* What the rows' gradients will be scattered into, where that can be made by now. */
 void hb_ends_start_table(struct hb_lower *lo, struct hb_ends *ends);
-/* Casts the table ahead of the lookup. */
-void hb_ends_cast_table(struct hb_lower *lo, struct hb_ends *ends);
 /* The first residual. */
 uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends);
 /* A residual, as it lies between layers. */

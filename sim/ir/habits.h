@@ -22,7 +22,6 @@ struct hb_habits {
     int logits_copies;            /* f32 logits alive together in the loss */
     bool zeros_hoisted;           /* with fsdp, whatever their size */
     bool gathers_timed;           /* a gather starts as late as hides it */
-    bool table_grad_whole;        /* scattered whole where the batch is split by more than fsdp */
     bool recompute_first;         /* all of a layer is made again before its backward pass */
     bool constraints_needed;      /* a pipeline's body without them splits the batch less */
     bool probabilities_remade;    /* in a pipeline's iteration, from the f32 scores */
@@ -36,7 +35,6 @@ struct hb_habits {
     bool outputs_in_place;   /* of a pipeline: the loss reads them in the iterations' stack */
     bool muon_sums_squares;  /* over the dimension that is split, and gathers the other */
     bool weights_last;       /* a dispatch's get their gradient when they are gone */
-    bool head_last;          /* a head's gradient that waits comes after the updates */
     bool transposed_stacks;  /* weights gathered over a minor dimension are copied whole */
     bool donated_reuse;      /* without donation, temporaries lie in the output buffers */
     bool mask_hoisted;       /* a causal mask is materialised before the layer loop */
@@ -53,7 +51,6 @@ struct hb_chip {
     const char *device;
     int64_t memory_bytes;    /* that the compiler counts with; 0: unknown */
     int64_t head_ring_times; /* the head's, in times of what is usual */
-    int64_t long_product; /* of a unit's MLP, in 10^9 multiplications: gathered once from it on */
     /* A sparse core puts the rows of a table's gradient in order, of 4 to 16 KiB each, from so many
      * on; 0: always, INT64_MAX: never. */
     int64_t sorted_long;

@@ -167,7 +167,7 @@ static bool hides_rows(const struct hb_lower *lo)
     int64_t tokens = lo->local.tokens;
     int64_t row = hb_mul_sat(s->model.d_model, hb_dtype_bits(lo->compute)) / 8;
     if (row <= SORTED_LEAST || row >= SORTED_MOST || tokens < lo->chip->sorted_long ||
-        tokens <= lo->local.vocab || s->lookup != HB_LOOKUP_GATHER)
+        tokens <= lo->local.vocab)
         return false;
     return hb_updates_wait(lo) || tokens >= SORTED_MANY;
 }
@@ -249,8 +249,7 @@ static bool is_short_ring_late(const struct hb_lower *lo)
 static bool sorts_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    return lo->habits->rings && hb_offloads(lo) && lo->local.batch == 1 && m->experts > 0 &&
-           hb_layer_sorts_rows(m);
+    return hb_offloads(lo) && lo->local.batch == 1 && m->experts > 0 && hb_layer_sorts_rows(m);
 }
 
 static bool is_label_alone(const struct hb_lower *lo)
@@ -281,50 +280,34 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
 }
 
-static bool is_long_ring(const struct hb_lower *lo)
+/* Rings that wait by an order of their own. Those whose layers fetch from the host by that of the
+ * scheduler which hides the fetches: read off 76 dumps of dense models, fsdp 8 to 32, tensor 1 to
+ * 8, of the MLP's, q, k and v, attn_out and layer inputs on the host. Those of experts where scans
+ * keep nothing (nine of ten dumps of v5e, v5p and v6e, fsdp 8 to 32, of the einsum and of sorted
+ * ones; not with names kept, two, and beside tensor parallelism two of eight). */
+static bool waits_in_ring(const struct hb_lower *lo)
 {
-    return hb_head_goes_round(lo) && !hb_head_own_loss(lo);
+    bool nothing = lo->spec->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || hb_offloads(lo));
+    return hb_head_goes_round(lo) && (mixes(lo) ? nothing && !over_tensor(lo) : hb_offloads(lo));
 }
 
-/* Rings whose layers fetch from the host have an order of their own, that of the scheduler which
- * hides the fetches: read off 76 dumps of dense models, fsdp 8 to 32, tensor 1 to 8, of the MLP's,
- * q, k and v, attn_out and layer inputs on the host. */
-static bool fetches_in_ring(const struct hb_lower *lo)
+/* They come behind the layers, but dense ones of v5e (49 of 54 on v5p and v6e). */
+static bool is_behind(const struct hb_lower *lo)
 {
-    return hb_offloads(lo) && is_long_ring(lo) && !mixes(lo);
+    return mixes(lo) || !is_room_early(lo);
 }
 
-/* The ring comes behind the layers on v5p and v6e (49 of 54), not on v5e. Beside it the f32 logits
- * of one sequence stay, but in accumulation loops. */
-static bool is_label_fetching(const struct hb_lower *lo)
-{
-    return lo->local.batch == 1 && !over_tensor(lo) && !is_room_early(lo) && !accumulates(lo);
-}
-
-/* Rings of experts: the head's gradient comes behind the layers, with
- * the logits of one sequence but in accumulation loops, where scans keep nothing (nine of ten dumps
- * of v5e, v5p and v6e, fsdp 8 to 32, of the einsum and of sorted ones; not with names kept, two,
- * and beside tensor parallelism two of eight). */
-static bool mixes_in_ring(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool nothing = s->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || hb_offloads(lo));
-    return mixes(lo) && !over_tensor(lo) && nothing && is_long_ring(lo);
-}
-
-/* A head in an accumulation loop: not in mixtures (rnd/037: no f32[2,1024,32000]; tied as well). An
- * untied one not on one device (tinyS/accum=2 and, with few tokens, accum=8), not over data alone
- * (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings (8B,f16,a4 and
- * f16,a2: one bf16[1,4096,128256], gone with the head's ring), not between gathers where the order
- * taken makes it first (sequence.c; 16 layers of 8B over 64 and 128: as without accumulation, but
- * that depth-first has the whole gradient, too). Beside tensor parallelism those alone that fetch
- * from the host, of one-hot labels, or where nothing else is split (fsdp 64 and tensor 4 of v5e
- * with layer inputs there, 16 and 2 of v5p with q, k and v; rnd/028; tensor 8; not phi-4, v5p, fsdp
- * 4 and tensor 2, olmo-7b, v5e, 2 and 8, qwen3-8b, v6e, 4 and 4). */
+/* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2 and, with few
+ * tokens, accum=8), not over data alone (accum/1B,dp8,a4: added to f32[2048,128256] before the
+ * layers), not between rings (8B,f16,a4 and f16,a2: one bf16[1,4096,128256], gone with the head's
+ * ring), not between gathers where the order taken makes it first (sequence.c; 16 layers of 8B over
+ * 64 and 128: as without accumulation, but that depth-first has the whole gradient, too). Beside
+ * tensor parallelism those alone that fetch from the host, of one-hot labels, or where nothing else
+ * is split (fsdp 64 and tensor 4 of v5e with layer inputs there, 16 and 2 of v5p with q, k and v;
+ * rnd/028; tensor 8; not phi-4, v5p, fsdp 4 and tensor 2, olmo-7b, v5e, 2 and 8, qwen3-8b, v6e, 4
+ * and 4). */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
-    if (mixes(lo))
-        return true;
     bool waits =
         over_tensor(lo) && (hb_offloads(lo) || lo->local.batch_ways == 1 || !hb_gathers_labels(lo));
     return accumulates(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && !hides_rows(lo) && !waits;
@@ -382,10 +365,9 @@ static bool is_ring_behind_both(const struct hb_lower *lo)
 
 bool hb_head_both_wait(const struct hb_lower *lo)
 {
-    if (fetches_in_ring(lo))
-        return is_label_fetching(lo);
-    if (mixes_in_ring(lo))
-        return lo->local.batch == 1 && !accumulates(lo);
+    /* Beside such a ring the f32 logits of one sequence stay, but in accumulation loops. */
+    if (waits_in_ring(lo))
+        return is_behind(lo) && lo->local.batch == 1 && !over_tensor(lo) && !accumulates(lo);
     return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind_both(lo) ||
            hb_head_post_order(lo);
 }
@@ -409,7 +391,7 @@ bool hb_head_label_over_data(const struct hb_lower *lo)
 
 bool hb_head_ring_first(const struct hb_lower *lo)
 {
-    return fetches_in_ring(lo) && is_room_early(lo);
+    return waits_in_ring(lo) && !is_behind(lo);
 }
 
 bool hb_head_copy_waits(const struct hb_lower *lo)
@@ -468,10 +450,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return true;
     if (lo->habits->logits_copies == 2)
         return hb_order_head_waits(lo);
-    if (fetches_in_ring(lo))
-        return !is_room_early(lo);
-    if (mixes_in_ring(lo))
-        return true;
+    if (waits_in_ring(lo))
+        return is_behind(lo);
     if (keeps_and_fetches(lo) || is_ring_behind(lo))
         return true;
     if (is_tied_early(lo))
@@ -493,7 +473,7 @@ bool hb_head_waits(const struct hb_lower *lo)
 static bool is_started_first(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
-           !hb_head_own_rule(lo) && !over_tensor(lo);
+           !over_tensor(lo);
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;
@@ -530,24 +510,4 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
     bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
     return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) && is_whole(lo) &&
            (!hb_head_waits(lo) || accumulates(lo));
-}
-
-/* 8B64/param_dtype=bf16: where gradients need no more room than the weights, the layers are updated
- * first and the head's whole gradient takes the place of theirs, with a master copy too (8B64/
- * master); 8B64/base (f32) before them. So they are with too few tokens for rings
- * (gate/v6e,f16,s512: f32[4096,32000] when they are done) and between late gathers (gate/f48,d6k,
- * v6e16x16,f256,b512 at 2048 tokens), a tied one too (gate/f16,s512 with tied: f32[32000,4096] from
- * 2681 of 2712, nothing else by then, with 16 layers from 2609 of 2646).
- * Muon's iterations follow all gradients (8B,v6e8x8,f64,muon: f32[4096,128256] from 1277 to 1281 of
- * 1922, bf16[32,4096,14336] from 1483 on).
- */
-bool hb_head_last(const struct hb_lower *lo)
-{
-    const struct hb_spec *s = lo->spec;
-    bool late = hb_gathers_late(lo) || (hb_in_rings(lo) && hb_head_split(lo) && !hb_head_ring(lo));
-    bool narrow = lo->gather_form == HB_GATHER_PADDED && s->precision.params == lo->compute;
-    bool muon = s->optimizer.name == HB_OPT_MUON;
-    bool not_last = lo->habits->rings && (hb_offloads(lo) || muon); /* see is_label_last */
-    return (narrow || late || lo->habits->head_last) && !not_last && !hb_updates_wait(lo) &&
-           !is_tied(lo);
 }

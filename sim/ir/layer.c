@@ -172,11 +172,8 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
     y->stack[0] = stack[0];
     y->stack[1] = stack[1];
     for (int64_t u = 0; u < block->unit; u++) {
-        uint32_t first = lo->leaf_count;
         y->name = unit_name(lo, name, block, u);
         unit_leaves(lo, y);
-        for (uint32_t i = first; i < lo->leaf_count; i++)
-            lo->leaves[i].unit_end = u + 1 == block->unit;
     }
     y->name = name;
     y->end_leaf = lo->leaf_count;
@@ -226,7 +223,7 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
                                                                 .shape = wide,
                                                                 .tiling = tiling,
                                                                 .fused = i || !second,
-                                                                .trace_only = i || !second});
+                                                                .trace_only = true});
     hb_layer_step(lo, y, s);
     return out;
 }
@@ -258,8 +255,7 @@ int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t l
                            .batch = (double)experts,
                            .back_in = 1};
     s.flops = 2.0 * (double)produced * (double)depth;
-    if (experts > 1 && s.rows > experts)
-        s.rows /= experts;
+    s.rows = hb_larger(s.rows / experts, 1);
     hb_layer_step(lo, y, s);
     return out;
 }

@@ -66,10 +66,7 @@ struct hb_step_op {
     int back_scratch_count;
     double moved_bytes, back_moved_bytes; /* 0: each operand, result and scratch once */
     bool back_scratch_after;              /* made of the inputs' gradients, when they are there */
-    /* Of the last input's gradient with the scratch after it: as the product makes it, before it
-     * is gathered and cut; rank 0: as it stays. */
-    struct hb_shape back_group;
-    enum hb_axis axis;       /* of a MOVE, and of the sum of a product's parts */
+    enum hb_axis axis;                    /* of a MOVE, and of the sum of a product's parts */
     int64_t spread;          /* of a ragged product: over so many experts are its operands spread */
     bool sum_parts;          /* a product's results are summed over `axis` */
     bool grad_sum_parts;     /* its input's gradient is summed over `axis` */
@@ -79,7 +76,6 @@ struct hb_step_op {
     bool with_next;          /* made again, the next step's result is made with its own */
     bool experts_there;      /* the experts' gathered weights are there before it */
     bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
-    bool turned_for_ring;    /* made again, its result is copied; and its last input's gradient */
     bool parts_beside;       /* of its input's gradient: both are read by what follows */
     bool grad_late;          /* of a product: its weight's gradient waits for the layer's end */
     bool off_early;          /* the other's comes with those of the activation ... */
@@ -171,8 +167,6 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
 int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
                         uint32_t tags);
 void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y);
-/* Its attention by query blocks; null: it has another. */
-const struct hb_step_op *hb_layer_blocks(const struct hb_layer *y);
 void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y);
 void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y);
 

@@ -33,8 +33,7 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
 
 static int64_t share(struct hb_split d, int64_t more_ways)
 {
-    int64_t ways = hb_mul_sat(d.ways, more_ways);
-    return ways == 1 ? d.size : hb_div_up(d.size, ways);
+    return hb_div_up(d.size, hb_mul_sat(d.ways, more_ways));
 }
 
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered)
@@ -64,13 +63,8 @@ static struct hb_shape state_shape(const struct hb_leaf *l, enum hb_dtype dtype,
     for (int i = 0; i < l->rank && more_ways > 1 && split_at < 0; i++)
         if (share(l->dim[i], 1) % more_ways == 0)
             split_at = i;
-    for (int i = 0; i < l->rank; i++) {
-        int64_t part = share(l->dim[i], i == split_at ? more_ways : 1);
-        bool heads = l->head_dim > 0 && i == l->head_at && part % l->head_dim == 0;
-        if (heads)
-            s.dim[s.rank++] = part / l->head_dim;
-        s.dim[s.rank++] = heads ? l->head_dim : part;
-    }
+    for (int i = 0; i < l->rank; i++)
+        s.dim[s.rank++] = share(l->dim[i], i == split_at ? more_ways : 1);
     return s;
 }
 

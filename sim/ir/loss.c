@@ -72,8 +72,7 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
     struct hb_leaf *l = &lo->leaves[lo->head];
     if (l->gathered != HB_NONE) {
         uint32_t early = l->gathered;
-        if (lo->spec->model.mtp == 0)
-            l->gathered = HB_NONE;
+        l->gathered = HB_NONE;
         return early;
     }
     uint32_t own = hb_loss_own_head(lo, in_loop);
@@ -87,8 +86,7 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
  * with one-hot labels one bf16 tensor for both (8B,f64,b4,onehot). */
 static enum hb_dtype logits_dtype(const struct hb_lower *lo)
 {
-    bool narrow = lo->spec->loss.dot != HB_DT_F32 &&
-                  (!hb_gathers_labels(lo) || lo->habits->logits_copies == 2);
+    bool narrow = !hb_gathers_labels(lo) || lo->habits->logits_copies == 2;
     return narrow ? lo->spec->loss.dot : HB_DT_F32;
 }
 
@@ -207,10 +205,6 @@ static void prepare_ring(struct hb_lower *lo)
 void hb_loss_prepare(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    /* CUDA makes what needs no operand of the step before the layers, where nothing casts it, and
-     * keeps it for both gathers (gemma-2b over fsdp 8, bf16: wrapped_transpose.3 at 19 of 150). */
-    if (lo->tail.known && lo->spec->precision.params == lo->compute)
-        hb_chunks_turn(lo);
     uint32_t from = l->transposed != HB_NONE ? l->transposed : l->arg;
     if (hb_chunks_cast(lo)) {
         l->cast =
@@ -317,21 +311,18 @@ static bool is_own_at_once(const struct hb_lower *lo)
 {
     bool updated = hb_weight_gathers_apart(lo) && !hb_updates_wait(lo) && !hb_offloads(lo);
     bool added = lo->leaves[lo->head].accum != HB_NONE && lo->gather_form != HB_GATHER_BESIDE;
-    return lo->habits->rings && (added || updated);
+    return added || updated;
 }
 
 static void sum_whole(struct hb_lower *lo, uint32_t full)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
     bool gpu = lo->habits->logits_copies == 2;
-    /* XLA:TPU: summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1), as
-     * MaxText's does in bf16 (v5e-256/base).
-     * XLA:GPU: pr85/ep2pp4, f32[4096,32000] from the loss to the update; with fsdp each device's
-     * part. */
-    bool same = !gpu && (!hb_head_split(lo) || hb_head_own_rule(lo));
+    /* Summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1), as MaxText's
+     * does in bf16 (v5e-256/base). XLA:GPU's over fsdp is each device's part. */
+    bool same = !hb_head_split(lo) || hb_head_own_rule(lo);
     bool scattered = hb_head_grad_staged(lo) || hb_weight_sums_own(lo, lo->local.vocab) ||
                      hb_weight_head_scattered(lo);
-    enum hb_dtype dtype = hb_order_dot_narrow(lo) ? lo->spec->loss.dot : HB_DT_F32;
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
@@ -339,17 +330,16 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
      * beside it). */
     bool over = hb_gathers_late(lo) && hb_ways(lo, HB_AX_DATA) > 1;
-    uint32_t sum = same || narrow || over
-                       ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
-                       : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
-                                 gpu ? hb_leaf_layer_shape(l, dtype, false)
-                                     : hb_leaf_layer_shape(l, lo->compute, !scattered));
+    uint32_t sum =
+        same || narrow || over
+            ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
+            : hb_temp(lo, "head, gradient summed", HB_CAT_GRADIENTS,
+                      hb_leaf_layer_shape(l, gpu ? HB_DT_F32 : lo->compute, !gpu && !scattered));
     hb_emit_grad_sum(lo, "sum gradient of the head", full, sum);
     if (lo->spec->model.mtp > 0)
         hb_emit_mark(lo, "add gradients of the head", l->grad, HB_NONE);
     l->grad = sum;
-    /* gate/f64,b4,v32k,L16: the sum is there from 302 to 306 of 821, then each device's part. */
-    if (same || (lo->gather_form != HB_GATHER_PADDED && !over && !is_own_at_once(lo)))
+    if (same || gpu || (!over && !is_own_at_once(lo)))
         return;
     l->grad =
         hb_temp(lo, "head, gradient", HB_CAT_GRADIENTS, hb_leaf_layer_shape(l, lo->compute, false));
@@ -363,8 +353,7 @@ static void add_step(struct hb_lower *lo, struct hb_emit *e)
 {
     struct hb_shape part = hb_buf_shape(lo, lo->leaves[lo->head].grad);
     for (int i = 0; i < 4; i++)
-        hb_emit_write(e, hb_temp(lo, i < 2 ? "head, product of a part" : "head, part on its way",
-                                 HB_CAT_GRADIENTS, part));
+        hb_emit_write(e, hb_temp(lo, "head, part on its way", HB_CAT_GRADIENTS, part));
 }
 
 static void one_head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
@@ -428,16 +417,14 @@ static bool is_grad_first(const struct hb_lower *lo)
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
     bool depth = hb_sequence_gathers_taken(lo).first;
     bool first = plain || hb_head_grad_staged(lo) || depth || hb_head_ring_first(lo);
-    return !hb_head_waits(lo) && !hb_head_own_rule(lo) && first;
+    return !hb_head_waits(lo) && first;
 }
 
 /* XLA:GPU gathers a split residual's last norm as those of the layers: f32[2,4096,5120] to the end
- * (qwen32,f16t4); of one sequence a bf16 copy is kept (llama2-13b over fsdp 8 and tensor 4:
- * f32[8192,5120] from 59 to 62, bf16 of it to 129; seven of seven steps). */
+ * (qwen32,f16t4). */
 static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
 {
-    bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq &&
-                    lo->local.batch > 1;
+    bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq;
     return gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : lo->compute;
 }
 
@@ -487,8 +474,8 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);
-    bool ring = hb_head_goes_round(lo) && !hb_head_own_loss(lo);
-    if (!ring || !lo->spec->model.tied_embeddings || lanes == 0 || own % lanes != 0)
+    if (!hb_head_goes_round(lo) || !lo->spec->model.tied_embeddings || lanes == 0 ||
+        own % lanes != 0)
         return c->dlogits;
     uint32_t turned = hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
                               logit_shape(lo, c->seq, lo->compute));
@@ -520,15 +507,6 @@ static bool is_started_first(const struct hb_lower *lo)
     return hb_head_sum_waits(lo) || hb_head_sum_beside(lo);
 }
 
-/* CUDA makes a gradient whose sum waits last of all before the layers' backward loop (gemma-2b over
- * fsdp 8, dots: f32[18,2,8,4096,1,4096] at 81 beside the logits, f32[2048,256000] at 85). */
-static void turn_first(struct hb_lower *lo)
-{
-    struct hb_group *last = &lo->layers->groups[lo->layers->count - 1];
-    if (lo->tail.sum_waits && last->looped && last->outer_stack == HB_NONE)
-        hb_stack_restack(lo, &last->body);
-}
-
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
 static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
@@ -543,7 +521,6 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
         }
         ends->pending_x = c->x;
     } else if (hb_sequence_gathers_taken(lo).sum_waits || lo->tail.sum_waits) {
-        turn_first(lo);
         make_whole(lo, ends, c->x, c->dlogits);
     } else {
         head_grad(lo, c->seq, c->x, c->turned);
@@ -551,12 +528,6 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
         bool late = hb_head_label_waits(lo) || hb_head_label_over_data(lo);
         ends->pending_logits = late && hb_gathers_labels(lo) ? c->logits : HB_NONE;
     }
-}
-
-/* The head's products make the last norm's result inside. */
-static bool is_norm_fused(const struct hb_lower *lo)
-{
-    return !hb_head_own_rule(lo) && is_norm_gathered(lo);
 }
 
 /* XLA:GPU's scale of the last norm gets its gradient from a tensor of its own in f32, by token,
@@ -625,7 +596,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
     uint32_t wide = wide_input(lo, x, s);
     c.x = wide == HB_NONE ? x : wide;
-    if (!is_norm_fused(lo)) {
+    if (!is_norm_gathered(lo)) {
         s.dtype = last_norm_dtype(lo);
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
@@ -633,14 +604,14 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     c.w = hb_loss_use_head(lo, false);
     hb_loss_make_logits(lo, &c);
     hb_loss_make_dlogits(lo, &c);
-    if (hb_head_split(lo) && !hb_order_head_early(lo))
+    if (!hb_order_head_early(lo))
         c.w = hb_loss_use_head(lo, false);
     c.turned = turn_for_ring(lo, &c);
     bool first = make_grad_first(lo, ends, &c), between = sends_between(lo);
     if (between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hb_head_ring_first(lo) && hb_gathers_labels(lo))
+    if (hb_head_ring_first(lo))
         hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (!between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
@@ -685,15 +656,6 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     return g;
 }
 
-void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends)
-{
-    if (ends->pending_full != HB_NONE) {
-        sum_whole(lo, ends->pending_full);
-        return;
-    }
-    head_grad(lo, lo->local.seq, ends->pending_x, ends->pending_logits);
-}
-
 /* Behind layers that fetch from the host the loss comes after the head's gradient (16 layers of
  * 4,096, fsdp 64 of v6e, one of 4,096, two of the MLP's on the host: f32[4096,131072] from 270 to
  * 923 of 1000, the gradient at 794 and its sum at 796). */
@@ -702,17 +664,9 @@ static bool is_label_behind(const struct hb_lower *lo)
     return lo->habits->rings && hb_offloads(lo);
 }
 
-/* In post-order late gathers make the product before the layers' updates and sum it after them
- * (8B,v6e8x8,f64, two sequences of 2048 tokens: f32[4096,128256] from 1169 to 1297 of 1326, above
- * the logits, which end with it, the layers' updates in between; f256 alike; a product in bf16
- * from 995 to 1208 of 1250). */
 void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
 {
-    if (!ends->head_done && hb_head_last(lo)) {
-        lo->head_last = true;
-        if (hb_sequence_gathers_taken(lo).post)
-            make_whole(lo, ends, ends->pending_x, ends->pending_logits);
-    } else if (ends->pending_full != HB_NONE) {
+    if (ends->pending_full != HB_NONE) {
         /* dl,8B-L16,v5e,f64: logits from 464 to 1310, the sum from 1305 on, above both. */
         sum_whole(lo, ends->pending_full);
         hb_emit_mark(lo, "end of the logits", ends->pending_logits, HB_NONE);

@@ -14,7 +14,5 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x);
 uint32_t hb_loss_further(struct hb_lower *lo, uint32_t x, bool waits);
 /* The head's gradient where it waited for the layers' backward pass. */
 void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends);
-/* Where it comes last of all. */
-void hb_loss_finish_last(struct hb_lower *lo, const struct hb_ends *ends);
 
 #endif

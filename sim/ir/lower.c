@@ -156,7 +156,6 @@ struct parts {
     struct hb_stack_plan stack;
     struct hb_pipeline pipeline;
     struct hb_depths depths;
-    struct hb_ends ends;
     bool piped;
 };
 
@@ -181,7 +180,7 @@ static bool casts_follow(const struct hb_lower *lo)
 
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
-    struct hb_ends ends = {.table_grad = HB_NONE, .table = HB_NONE};
+    struct hb_ends ends = {.table_grad = HB_NONE};
     lo->layers = &parts->stack;
     lo->phase = HB_PHASE_FORWARD;
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
@@ -217,7 +216,6 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     g = hb_stack_backward(lo, &parts->stack, g);
     hb_depths_finish(&parts->depths);
     hb_ends_finish(lo, &ends, g);
-    parts->ends = ends;
 }
 
 static void add_leaves(struct hb_lower *lo, struct parts *parts)
@@ -263,9 +261,7 @@ static void build_step(struct hb_lower *lo)
         hb_pipeline_build(lo, &parts.pipeline);
     hb_depths_build(lo, &parts.depths);
     int64_t accumulate_trips = lo->spec->batch.accumulate;
-    bool moves =
-        accumulate_trips > 1 && (hb_habits_ordered(lo->spec) || lo->spec->step.cast_upfront);
-    if (moves) /* XLA:GPU moves what is the same in each trip out of the loop */
+    if (accumulate_trips > 1) /* XLA:GPU moves what is the same in each trip out of the loop */
         hb_weight_transpose_stacks(lo);
     if (!casts_follow(lo))
         hb_weight_hoist_casts(lo);
@@ -283,10 +279,6 @@ static void build_step(struct hb_lower *lo)
         hb_program_close_loop(lo->p, loop);
     }
     hb_optim_update(lo);
-    if (lo->head_last) {
-        hb_loss_finish_last(lo, &parts.ends);
-        hb_optim_update_head(lo);
-    }
 }
 
 /* MaxText's step differs from another JAX step in what no key names: its loss has a backward rule
@@ -344,22 +336,6 @@ static bool is_made_again(const struct hb_lower *lo)
     return s->compiler == HB_XLA_GPU && (!sums || s->share == HB_SHARE_REDONE);
 }
 
-/* The limit is on tensors of the device and of the host: XLA:GPU takes those for the device's here,
- * too (70 dumps: of 33 steps that fetch from the host the three that would pass the limit with it,
- * and no other, make values again; mixtral-8x7b, fsdp 64 with tensor 2: 25.7 GiB and 40 on the
- * host, 44 ops again). Layers' stacks stay whatever is done, so that it shows where experts are
- * spread. */
-static int64_t limit_of(const struct hb_program *p, int64_t memory, bool spreads)
-{
-    int64_t limit = hb_again_limit(p, memory);
-    for (uint32_t i = 0; i < p->buf_count && spreads && limit < INT64_MAX; i++) {
-        const struct hb_buf *b = &p->bufs[i];
-        if (b->space != HB_SPACE_HBM && !b->argument && !b->output && b->alias_of == HB_NONE)
-            limit -= b->bytes;
-    }
-    return hb_larger(limit, 0);
-}
-
 static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                   const struct hb_spec *whole, struct hb_program *out, struct hb_lower *lo)
 {
@@ -404,7 +380,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
     if (lo.too_large)
         return false;
     if (lo.made_again)
-        hb_again_run(out, limit_of(out, memory, lo.spreads));
+        hb_again_run(out, hb_again_limit(out, memory, lo.spreads));
     *out_spreads = lo.spreads;
 #ifndef NDEBUG
     hb_program_check(out);
@@ -416,7 +392,7 @@ int64_t hb_lower_share_bytes(const struct hb_spec *spec)
 {
     struct hb_program none = {0};
     int64_t memory = memory_bytes(&spec->hardware);
-    return spec->compiler == HB_XLA_GPU ? hb_again_limit(&none, memory) : INT64_MAX;
+    return spec->compiler == HB_XLA_GPU ? hb_again_limit(&none, memory, false) : INT64_MAX;
 }
 
 static bool asks_share(const struct hb_spec *s)
@@ -433,7 +409,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     bool asks = asks_share(own), spreads;
     if (!lower_once(arena, diag, own, own, out, &spreads))
         return false;
-    int64_t limit = limit_of(out, memory_bytes(&spec->hardware), spreads);
+    int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware), spreads);
     while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
         if (!spreads)
             own->share = HB_SHARE_EXCEEDED;

@@ -74,10 +74,7 @@ struct hb_leaf {
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t expert_ways;    /* gathered over as many in its first dimension, too; 0: not */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */
-    int64_t head_dim;       /* stored as [heads, head_dim] in place of head_at; 0: as it is */
-    int head_at;            /* dimension that counts heads x head_dim */
     bool row_major;         /* its stacks lie with the last dimension along the lanes */
-    bool unit_end;          /* of the last of several layers that run as one, or of one alone */
     bool held;              /* its gathered copy serves recomputation and backward alike */
     bool grad_fused;        /* the update follows at once: no gradient buffer */
     double params;          /* unsharded count, all copies */
@@ -150,7 +147,6 @@ struct hb_lower {
     enum hb_expert_batch expert_batch;
     bool acts_stay;    /* the MLP's activation waits for a late weight gradient */
     bool maxtext;      /* MaxText's own step, not the lab's: see lower.c */
-    bool head_last;    /* the head's gradient and update come after the other updates */
     bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */
     int64_t hbm_bytes; /* of the device; INT64_MAX where nobody says */
     bool spreads;      /* ragged products, over the experts: see spread.c */

@@ -41,13 +41,7 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
      * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside what the
      * weights' gradients are made of (f32e2, f16e4: bf16[512,2048,2048] from before those on; of
      * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). */
-    bool last = lo->habits->rings && !tensor;
-    s->back_scratch_after = last;
-    /* The product is that of an expert group's sequences, summed over it (olmoe, v6e, f32e2:
-     * bf16[32,2048,2048], then bf16[1024,2048,2048], of which 16 sequences are cut). */
-    if (last)
-        s->back_group =
-            hb_shape_make(lo->compute, (const int64_t[]){r->expert_batch, r->seq, d, -1});
+    s->back_scratch_after = lo->habits->rings && !tensor;
     if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
@@ -168,7 +162,6 @@ static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
 {
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
-    step->turned_for_ring = hb_moe_goes_round(lo, y);
     step->grad_in_place = narrow && whole ? 1 : narrow ? 2 : 0;
     step->first_last = is_weights_last(lo, y, whole);
 }
@@ -258,7 +251,6 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     struct hb_moe_mixing m = {
         .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1};
     int x = hb_moe_mix(lo, y, v, m);
-    y->steps[y->step_count - 1].turned_for_ring = hb_moe_goes_round(lo, y);
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
@@ -273,7 +265,7 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     uint32_t steps = y->step_count;
     int o = hb_moe_experts(lo, y, x, wide, there);
     if (!y->values[disp].mask)
-        hb_moe_turn_kept(y, first, r->expert_batch > 1 && r->experts > 1);
+        hb_moe_turn_kept(y, first, r->expert_batch > 1);
     if (turned)
         o = hb_moe_turn_rows(lo, y, o);
     if (apart && !r->joins)
@@ -288,7 +280,7 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         order_joined(lo, y, steps, last, &y->steps[made]);
     if (turned)
         hb_moe_order_turned(y, steps - 1, last);
-    if (!y->values[disp].mask && y->steps[last].scratch_count == 0)
+    if (!y->values[disp].mask)
         hb_moe_turn_weights(&y->steps[last], masks);
     return sum;
 }

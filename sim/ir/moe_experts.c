@@ -136,7 +136,7 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
     bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;
-    if (own || hb_moe_goes_round(lo, y) || (ragged && hb_layer_exchanges_rows(lo, m))) {
+    if (own || hb_moe_goes_round(lo, y) || hb_layer_exchanges_rows(lo, m)) {
         y->values[act].fused = false;
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = 3;

@@ -55,7 +55,6 @@ static bool gathers_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_leaf whole = *l;
-    whole.head_dim = 0;
     if (is_by_dimension(lo))
         whole.dim[kept_dim(l)].ways = 1;
     else if (l->gather_dim >= 0 && gathers_rows(lo, l)) /* experts may lie in no parts */
@@ -117,7 +116,7 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
         return;
     }
     muon_temp(lo, l, e, ", muon iterate", x);
-    if (timed && has_both(x, hb_again_limit(lo->p, lo->hbm_bytes)))
+    if (timed && has_both(x, hb_again_limit(lo->p, lo->hbm_bytes, false)))
         muon_temp(lo, l, e, ", muon iterate, transposed", x);
     else if (timed)
         muon_temp(lo, l, e, ", muon square", square);
@@ -262,7 +261,7 @@ enum { OVER = 5 };
 
 static int64_t room_together(const struct hb_lower *lo)
 {
-    int64_t limit = hb_again_limit(lo->p, lo->hbm_bytes), most = 0, all = 0;
+    int64_t limit = hb_again_limit(lo->p, lo->hbm_bytes, false), most = 0, all = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         const struct hb_leaf *l = &lo->leaves[i];
         if (!goes_together(lo, l))

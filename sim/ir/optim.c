@@ -168,14 +168,12 @@ static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
 }
 
 /* Up to a place in the step, or the update of the head where that comes last. */
-static void follow_copies(struct hb_lower *lo, enum hb_copies_kind place, bool but_head)
+static void follow_copies(struct hb_lower *lo, enum hb_copies_kind place)
 {
     struct hb_copies *c = lo->copies;
     for (; c->next < c->count; c->next++) {
         const struct hb_copies_event *e = &c->events[c->next];
         if (e->leaf == HB_NONE && e->kind == place)
-            break;
-        if (but_head && e->kind == HB_COPIES_UPDATE && e->leaf == lo->head)
             break;
         if (e->leaf != HB_NONE)
             follow_event(lo, e);
@@ -188,7 +186,7 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
     if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1)
         return;
     hb_copies_find(lo);
-    follow_copies(lo, HB_COPIES_LOSS, false);
+    follow_copies(lo, HB_COPIES_LOSS);
 }
 
 static void fetch_leaves(struct hb_lower *lo)
@@ -205,7 +203,7 @@ void hb_optim_fetch(struct hb_lower *lo)
     }
     if (lo->spec->batch.accumulate > 1)
         hb_copies_find(lo);
-    follow_copies(lo, HB_COPIES_LAYERS, false);
+    follow_copies(lo, HB_COPIES_LAYERS);
 }
 
 /* XLA:GPU: the norm is that of gradients without nan, which it makes where it adds them up, all of
@@ -276,23 +274,12 @@ void hb_optim_update(struct hb_lower *lo)
     if (lo->spec->optimizer.clip)
         clip_gradients(lo);
     if (hb_copies_queued(lo)) {
-        follow_copies(lo, HB_COPIES_LOSS, lo->head_last);
+        follow_copies(lo, HB_COPIES_LOSS);
         return;
     }
     hb_muon_begin(lo);
     hb_muon_gather(lo);
     uint32_t *order = update_order(lo);
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_leaf *l = &lo->leaves[order[i]];
-        if (!lo->head_last || order[i] != lo->head)
-            update_leaf(lo, l);
-    }
-}
-
-void hb_optim_update_head(struct hb_lower *lo)
-{
-    if (hb_copies_queued(lo))
-        follow_copies(lo, HB_COPIES_LOSS, false);
-    else
-        update_leaf(lo, &lo->leaves[lo->head]);
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        update_leaf(lo, &lo->leaves[order[i]]);
 }

@@ -12,7 +12,5 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo);
 void hb_optim_fetch_first(struct hb_lower *lo);
 void hb_optim_fetch(struct hb_lower *lo);
 void hb_optim_update(struct hb_lower *lo);
-/* The head alone, where it comes last. */
-void hb_optim_update_head(struct hb_lower *lo);
 
 #endif

@@ -152,10 +152,8 @@ int64_t hb_order_words(const struct hb_lower *lo)
     int64_t all = lo->spec->model.vocab;
     bool split = lo->local.resid_seq < lo->local.seq;
     int64_t times = split || fsdp > tensor ? tensor : fsdp;
-    double least = (double)all * (times < tensor ? 1.5 : 1);
-    bool more = own_rows(lo) * (double)lo->local.batch_ways >= least;
-    bool scattered = lo->habits->table_grad_whole && lo->spec->lookup == HB_LOOKUP_GATHER;
-    if (!more || !scattered || own == all || hb_ways(lo, HB_AX_PIPELINE) > 1)
+    bool more = own_rows(lo) * (double)lo->local.batch_ways >= (double)all;
+    if (!more || own == all || hb_ways(lo, HB_AX_PIPELINE) > 1)
         return own;
     return times < tensor ? hb_mul_sat(own, times) : all;
 }
@@ -163,13 +161,4 @@ int64_t hb_order_words(const struct hb_lower *lo)
 bool hb_order_rows_beside(const struct hb_lower *lo)
 {
     return lo->local.batch_ways > hb_fsdp_ways(lo, false);
-}
-
-/* fsdp alone: rows are exchanged and each device scatters into its own columns. With another axis
- * over the batch the whole table is scattered and then summed (8B64/fsdp=8,dp=8: bf16[4096,128256]
- * from the loss to the end; 8B/fsdp=64: none). */
-bool hb_order_table_whole(const struct hb_lower *lo)
-{
-    return lo->habits->table_grad_whole && hb_order_rows_stay(lo) &&
-           lo->spec->lookup == HB_LOOKUP_GATHER;
 }

@@ -28,8 +28,6 @@ bool hb_order_head_early(const struct hb_lower *lo);
 bool hb_order_dot_narrow(const struct hb_lower *lo);
 /* Whether the head's gradient is made after the layers' backward pass. */
 bool hb_order_head_waits(const struct hb_lower *lo);
-/* Whether the table's gradient is made whole on each device before it is summed. */
-bool hb_order_table_whole(const struct hb_lower *lo);
 /* The rows of the table's gradient are scattered where they are, into a whole table: fewer words
  * are summed than rows gathered (qwen30b, H100, fsdp 8 with expert 8, 2048 tokens each: 131,072
  * rows come to all, all-gather-start.19, for 151,936 words; with fewer words not: phi35moe, fsdp 4

@@ -247,15 +247,6 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
-/* What it holds more depth-first: one of d_ff a token instead of a weight (phi-4 over 64 of v6e,
- * attn_ctx kept, layer inputs on the host: depth, post 20815 20436, with n2-2k 18603 18275). */
-static int64_t depth_layer_bytes(const struct hb_lower *lo)
-{
-    int64_t ff = lo->spec->model.blocks[0].mlp.d_ff;
-    int64_t rows = lo->local.tokens - lo->spec->model.d_model;
-    return rows > 0 ? hb_mul_sat(2 * ff, rows) : 0;
-}
-
 /* The last trip of layers that fetch from the host is taken out of their backward loop, into the
  * step itself. */
 static bool fetches(const struct hb_lower *lo, int block)
@@ -324,17 +315,14 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
     list = early ? hb_larger(loss, list) : hb_add_sat(list, held);
     bool loop = is_accumulated(lo);
     bool inputs = !loop && keeps_inputs(lo), waits = !loop && is_sum_late(lo);
-    bool late = !early && lo->local.batch == 1;
     int64_t depth = hb_add_sat(hb_add_sat(s.kept, whole), held);
     int64_t parts = hb_weight_head_scattered(lo) ? 0 : head;
     depth = hb_add_sat(depth, waits ? 0 : loop ? parts : hb_mul_sat(2, head));
     depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
     int64_t post = hb_add_sat(whole, loop ? logits : hb_add_sat(lo->stacked_grad_bytes, held));
     post = hb_larger(post, hb_add_sat(back, held));
-    bool last = fetches_trip(lo) ? is_head_behind(lo) : !inputs && late;
-    if (is_head_behind(lo))
-        depth = hb_larger(depth, hb_add_sat(post, depth_layer_bytes(lo)));
-    else if (is_depth_post(lo))
+    bool last = is_head_behind(lo);
+    if (is_head_behind(lo) || is_depth_post(lo))
         depth = hb_larger(depth, post);
     struct floors f = find_floors(lo);
     list = hb_larger(list, f.list);
@@ -373,7 +361,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
     bool apart = hb_weight_gathers_apart(lo);
     bool rings = hb_head_ring(lo);
     if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1 ||
-        lo->local.batch_ways != hb_fsdp_ways(lo, false) || lo->local.resid_seq < lo->local.seq)
+        lo->local.batch_ways != hb_fsdp_ways(lo, false))
         return false;
     int64_t grads = lo->stacked_grad_bytes, d = lo->spec->model.d_model;
     int64_t logits = hb_logit_bytes(lo, 4), kept = find_stacks(lo).kept;

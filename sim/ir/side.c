@@ -22,10 +22,7 @@ static bool defers(const struct hb_lower *lo)
 }
 
 /* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
- * sums come two layers later (8B,f8 with 8 layers and 32k words: three bf16[4096,14336] of layer k
- * beside layer k - 2's). */
-enum { SUM_LAG = 2 };
-
+ * sums come at its end. */
 void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     plan->late = plan->count;
@@ -65,9 +62,6 @@ void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
         run_late(plan, i);
     if (!plan->groups[i].body.defer)
         run_late(plan, plan->late - 1);
-    int64_t above = (int64_t)i + SUM_LAG;
-    if (above < plan->count)
-        hb_body_sums(&plan->groups[above].body);
 }
 
 void hb_side_finish(struct hb_stack_plan *plan)

@@ -143,17 +143,13 @@ bool hb_spread_is_down(const struct hb_body *b, const struct hb_step_op *s)
     return maker >= 0 && b->y->steps[maker].op == HB_OP_ELEMENTWISE;
 }
 
-/* A gathered weight lies as products of its own input want it or as those of gradients do: gathered
- * over fsdp alone it is turned for the former (plain-h100-032-phimoe: bf16[16,4096,6400] at 96, 103
- * and, down's for the activation's gradient, 105), also over experts for the latter
- * (fresh-cuda--0073-phimoe: down's at 68, at 100 and 101 beside the gradients as rows). */
+/* A gathered weight lies as products of its own input want it or as those of gradients do, and is
+ * turned for the others (plain-h100-032-phimoe: bf16[16,4096,6400] at 96, 103 and, down's for the
+ * activation's gradient, 105). */
 uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t w, bool back)
 {
-    const struct hb_leaf *l = &b->lo->leaves[s->leaf];
     uint32_t *turned = &b->turned[s->leaf - b->y->first_leaf];
-    bool two = l->expert_ways > 1;
-    if (s->spread == 0 || b->lo->p->bufs[w].category != HB_CAT_COMMUNICATION ||
-        (back ? !two && !hb_spread_is_down(b, s) : two))
+    if (s->spread == 0 || b->lo->p->bufs[w].category != HB_CAT_COMMUNICATION)
         return w;
     uint32_t out = back && *turned != HB_NONE ? *turned : hb_body_turn_weight(b, s->leaf, w);
     *turned = back ? out : HB_NONE;
@@ -190,7 +186,7 @@ static bool is_half_full(const struct hb_body *b, const struct hb_step_op *s)
     double elements = (double)lo->stacked_grad_bytes * CHAR_BIT / grad;
     taken += elements * (grad + sum + weight) + (double)lo->input_bytes * CHAR_BIT;
     const struct hb_program none = {.compiler = lo->spec->compiler};
-    double limit = (double)hb_again_limit(&none, lo->hbm_bytes) * CHAR_BIT;
+    double limit = (double)hb_again_limit(&none, lo->hbm_bytes, false) * CHAR_BIT;
     return 2 * taken > limit - elements * states;
 }
 

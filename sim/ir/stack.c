@@ -134,11 +134,8 @@ static bool keeps_all(const struct hb_group *g)
 
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
-    plan->block_fill = HB_NONE;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
-        for (int k = 0; k < 4; k++)
-            g->block_zeros[k] = HB_NONE;
         struct hb_remat remat = g->layer.block->remat;
         if (loses_remat(g))
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
@@ -271,59 +268,6 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     return x;
 }
 
-static void zero_block(struct hb_lower *lo, struct hb_group *g, int k, int v)
-{
-    g->block_zeros[k] =
-        hb_temp(lo, hb_name(lo, g->layer.name, ".zeros of a loop over query blocks"),
-                HB_CAT_WORKING, g->layer.values[v].shape);
-    hb_emit_mark(lo, "zeros of the loops over query blocks", HB_NONE, g->block_zeros[k]);
-}
-
-/* Loops over query blocks, side by side in one program: XLA:GPU makes the zeros that they start
- * from for all layers at once. Those of the forward loops and of their recomputation are one
- * fusion, before the first layer (rocm-1B/layers=loop: 32 x bf16[8,2,512,8,4,64], sixteen of them
- * through the loss; the forward loops' are gone by then). */
-static void zero_results(struct hb_lower *lo, struct hb_stack_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct hb_group *g = &plan->groups[i];
-        const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
-        if (s && g->saved.remake[s->out[0]])
-            zero_block(lo, g, 3, s->out[0]);
-    }
-}
-
-/* Those of the backward loops come before the first layer, too, or after the loss where that is the
- * peak (tiny/layers=loop), and the fill value of the mask once (rocm-bwd/base with layers=loop:
- * f32[8,8,1,512,2048] from 220 to 1216 of 1361, three bf16[8,2048,8,128] a layer from 205 to its
- * own backward pass: 1286 -> 1928 MiB). */
-static void zero_gradients(struct hb_lower *lo, struct hb_stack_plan *plan)
-{
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct hb_group *g = &plan->groups[i];
-        const struct hb_step_op *s = g->looped ? NULL : hb_layer_blocks(&g->layer);
-        if (!s)
-            continue;
-        for (int k = 0; k < 3; k++)
-            zero_block(lo, g, k, s->in[k]);
-        if (plan->block_fill != HB_NONE || g->layer.block->attention.mask != HB_MASK_CAUSAL)
-            continue;
-        plan->block_fill =
-            hb_temp(lo, "fill value of the query blocks' mask", HB_CAT_WORKING, s->back_scratch[0]);
-        hb_emit_mark(lo, "fill value", HB_NONE, plan->block_fill);
-    }
-}
-
-/* From here on the layer's own gradients lie there. */
-static void use_blocks(struct hb_lower *lo, const struct hb_group *g)
-{
-    struct hb_emit e = {.name = "loops over query blocks begin", .kind = HB_OP_MARK};
-    for (int k = 0; k < 4; k++)
-        hb_emit_read(&e, g->block_zeros[k]);
-    if (e.read_count)
-        hb_emit(lo, &e);
-}
-
 /* v5e's scheduler makes room for what rings collect as soon as it can: of layers side by side the
  * room for all backward passes is there before the loss (llama3-8b/L8_noscan: eight
  * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
@@ -346,7 +290,7 @@ static void reserve_rooms(struct hb_lower *lo, struct hb_stack_plan *plan)
         int64_t sum = hb_mul_sat(lo->local.tokens, g->layer.block->mlp.d_ff / tensor);
         for (uint32_t k = g->layer.first_leaf; k < g->layer.end_leaf; k++) {
             struct hb_shape one = hb_leaf_layer_shape(&lo->leaves[k], lo->compute, false);
-            if (lo->leaves[k].held && lo->leaves[k].rank == 2)
+            if (lo->leaves[k].held)
                 sum = hb_add_sat(sum, hb_mul_sat(RING_WAYS_ROUND, hb_shape_elements(&one)));
         }
         g->room = hb_temp(lo, hb_name(lo, g->layer.name, ", room for its backward rings"),
@@ -358,9 +302,6 @@ static void reserve_rooms(struct hb_lower *lo, struct hb_stack_plan *plan)
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x)
 {
     lo->phase = HB_PHASE_FORWARD;
-    zero_results(lo, plan);
-    if (hb_order_zeros(lo) == HB_ZEROS_FIRST)
-        zero_gradients(lo, plan);
     hb_side_gather(lo, plan);
     for (uint32_t i = 0; i < plan->count; i++)
         x = group_forward(lo, &plan->groups[i], x);
@@ -502,16 +443,11 @@ static void zero_runs(struct hb_lower *lo, const struct hb_stack_plan *plan)
 uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t grad)
 {
     lo->phase = HB_PHASE_BACKWARD;
-    if (hb_order_zeros(lo) != HB_ZEROS_FIRST)
-        zero_gradients(lo, plan);
     zero_runs(lo, plan);
     for (uint32_t i = plan->count; i-- > 0;) {
-        use_blocks(lo, &plan->groups[i]);
         grad = group_backward(lo, &plan->groups[i], grad);
         hb_side_follow(lo, plan, i);
     }
-    if (plan->block_fill != HB_NONE)
-        hb_emit_mark(lo, "end of the loops over query blocks", plan->block_fill, HB_NONE);
     if (!plan->held)
         hb_side_finish(plan);
     return grad;

@@ -22,7 +22,6 @@ struct hb_group {
     bool pipelined;
     bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
     uint32_t turned[HB_TURNED]; /* copies of stacks, made before the loop; HB_NONE */
-    uint32_t block_zeros[4];    /* zeros that its loops over query blocks start from; HB_NONE */
 };
 
 struct hb_stack_plan {
@@ -30,8 +29,6 @@ struct hb_stack_plan {
     uint32_t count, cap;
     bool held;     /* all of them wait for hb_side_finish */
     uint32_t late; /* groups below this one still have gradients that wait: side.h */
-    uint32_t
-        block_fill; /* fill value of the query blocks' mask, for layers side by side; HB_NONE */
 };
 
 /* Adds the leaves of all blocks. */

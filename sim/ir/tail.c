@@ -363,11 +363,8 @@ static bool is_sum_whole(const struct tail *t, uint32_t head)
 {
     if (t->experts || head != HB_NONE)
         return true;
-    if (t->fsdp.size == 1)
-        return false;
     bool both = t->split && hb_order_words(t->lo) > t->lo->local.vocab;
-    bool norm = hb_updates_wait(t->lo) && !t->adds;
-    return both || (t->value != HB_NONE && !norm && !is_factored(t));
+    return both || (t->value != HB_NONE && !is_factored(t));
 }
 
 /* The table's gradient: each device scatters into its features, of its words or of all; with more

@@ -35,18 +35,14 @@ static enum hb_tiling copy_tiling(const struct hb_lower *lo, const struct hb_lea
 }
 
 /* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
- * with it along the lanes, padded where it is narrower than those: w_down's with more than one
- * sequence (8B,f64,b2: bf16[32,14336,64] in 112 MiB, not 56; 8B64/base, with one, in 56), wq's,
- * wk's and wv's ([32,64,4096] in 32; not gate's and up's), experts' gate and up (mixtral/base:
+ * with it along the lanes, padded where it is narrower than those: wq's, wk's and wv's
+ * ([32,64,4096] in 32; not gate's and up's), experts' gate and up (mixtral/base:
  * bf16[32,8,64,14336] in 896, not 448). */
 static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool stacked = l->stack[0] > 0 && !lo->maxtext; /* whose lie otherwise */
-    if (lo->gather_form != HB_GATHER_PADDED || l->gather_dim < 0 || !stacked || l->row_major)
+    if (lo->gather_form != HB_GATHER_PADDED || lo->maxtext || l->gather_dim < 0 || l->row_major)
         return false;
-    if (l->rank == HB_LEAF_RANK)
-        return l->held && l->gather_dim == 1;
-    return l->gather_dim == 0 ? !l->held : l->held && lo->local.batch > 1;
+    return l->rank == HB_LEAF_RANK ? l->held && l->gather_dim == 1 : !l->held;
 }
 
 /* A copy of the leaf's stack in the compute dtype. */
@@ -70,7 +66,7 @@ static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const c
 void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 {
     bool split = lo->spec->sharding.optimizer_over_data && hb_ways(lo, HB_AX_DATA) > 1;
-    if (!split || !l->matrix || l->gather_dim == 0 || l->param_copy != HB_NONE)
+    if (!split || l->gather_dim == 0 || l->param_copy != HB_NONE)
         return;
     l->param_copy = hb_temp(lo, hb_name(lo, l->name, ", in the layout of its gradient"),
                             HB_CAT_PARAMS, hb_leaf_shape(lo, l, lo->spec->precision.params));
@@ -84,7 +80,7 @@ void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_split *last = &l->dim[l->rank - 1];
-    return lo->maxtext && l->held && l->rank == 2 && l->gather_dim == 1 &&
+    return lo->maxtext && l->rank == 2 && l->gather_dim == 1 &&
            hb_div_up(last->size, last->ways) == HB_TPU_LANES;
 }
 
@@ -109,8 +105,7 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
     /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
      * bf16[27,64,1408,32] in 594 MiB. Of nested stacks an outer block's slice is enough (qwen3-30b
      * over 64 of v5e, in 3: bf16[1,16,128,768,32]). */
-    bool moved = hoisted && l->stack[1] == 0 && l->gather_dim == l->rank - 1 &&
-                 (l->row_major || is_shard_minor(lo, l));
+    bool moved = hoisted && l->gather_dim == l->rank - 1 && (l->row_major || is_shard_minor(lo, l));
     if (l->transposed != HB_NONE || (l->end ? !is_cast_once(lo, l) : !(wanted || moved)))
         return;
     cast_stack(lo, l, l->arg);
@@ -293,65 +288,10 @@ static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_
     return slice;
 }
 
-/* Of a unit of several layers, which are all made again before the first runs backwards, only the
- * last one's gathered weights serve both passes; the others' are gathered twice (gemma3-12b, v5p-32
- * and v5p-64: three of bf16[3840,15360] beside the wide tensors of six layers; gemma3-4b, v5p-16
- * and v6e-8, gemma2-9b and 27b over 8 and 16), but where products take long all start first of all
- * (gemma3-27b, v5p-64, with 16384 tokens, gemma2-27b with 8192; gemma3-12b, v6e-32), and beside
- * tensor parallelism (gemma3-12b, v6e-16, fsdp 4 and tensor 4). Multiplications of a wide product,
- * in units of 10^9. */
-static bool is_unit_held(const struct hb_lower *lo)
-{
-    const struct hb_model *m = &lo->spec->model;
-    double product = (double)lo->local.tokens * (double)m->d_model * (double)m->blocks[0].mlp.d_ff;
-    return product > (double)lo->chip->long_product * 1e9;
-}
-
-/* Whether a weight gathered to make its layer again serves the layer's backward pass, too. */
-static bool is_gather_kept(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return l->unit_end || hb_weight_mode(lo, l) != HB_WEIGHT_RING || is_unit_held(lo);
-}
-
-/* XLA:TPU: one collective over both axes, whose sums are whole. */
-static bool sums_whole(const struct hb_lower *lo)
-{
-    return lo->habits->rings;
-}
-
-/* XLA:GPU gathers over fsdp and then over experts, XLA:TPU over all devices at once, which lie side
- * by side (fsdp 2 and expert 4: bf16[16,2048,1408] to bf16[64,2048,1408] behind bf16[16,1024,1408]
- * to bf16[16,2048,1408] on H100 and MI300X, bf16[8,16,1024,1408] on v5p). */
-static bool is_gathered_twice(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return l->expert_ways > 1 && l->fsdp_ways > 1 && !sums_whole(lo);
-}
-
-static int64_t gathered_ways(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    if (is_gathered_twice(lo, l))
-        return l->expert_ways;
-    return l->fsdp_ways * (l->expert_ways > 0 ? l->expert_ways : 1);
-}
-
 static void send_over(struct hb_op *op, enum hb_axis axis)
 {
     op->axis = axis;
     op->stream = HB_STREAM_COLLECTIVE + (unsigned)axis;
-}
-
-/* The experts of this device's place on the axis, whole. */
-static uint32_t gather_own_experts(struct hb_lower *lo, const struct hb_leaf *l, uint32_t from)
-{
-    if (!is_gathered_twice(lo, l))
-        return from;
-    struct hb_leaf own = *l;
-    own.expert_ways = 0;
-    uint32_t whole = hb_temp(lo, hb_name(lo, l->name, ", own experts gathered"),
-                             HB_CAT_COMMUNICATION, hb_leaf_layer_shape(&own, lo->compute, true));
-    hb_weight_gather(lo, hb_name(lo, "gather own experts of ", l->name), from, whole);
-    lo->p->ops[lo->p->op_count - 1].sent_bytes = (double)lo->p->bufs[whole].plain_bytes;
-    return whole;
 }
 
 /* A trip of XLA:GPU's loop takes its slices out of the stacks, of weights that nothing casts or
@@ -388,22 +328,17 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
         send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
         return source;
-    if (l->expert_ways > 1)
-        source = gather_own_experts(lo, l, source);
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
                           hb_leaf_layer_shape(l, dtype, true));
     hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, l->gathered);
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
-    op->group = gathered_ways(lo, l);
+    op->group = l->fsdp_ways * hb_larger(l->expert_ways, 1);
     if (l->expert_ways > 1)
         send_over(op, HB_AX_EXPERT);
     if (l->narrow && dtype != HB_DT_F8)
         l->gathered = hb_narrow_weight(lo, l, l->gathered, true);
-    uint32_t whole = l->gathered;
-    if (!is_gather_kept(lo, l))
-        l->gathered = HB_NONE;
-    return whole;
+    return l->gathered;
 }
 
 void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)
@@ -450,14 +385,6 @@ void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
         zero_grad(lo, &lo->leaves[i]);
-}
-
-/* What came whole over two axes is summed whole, and each device takes its part (fsdp 2 and expert
- * 4: all-reduce bf16[64,2048,1408] on v5p, H100 and MI300X; XLA:GPU's over experts alone is a
- * reduce-scatter to bf16[8,2048,1408], XLA:TPU's is not). */
-static bool is_summed_whole(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return l->expert_ways > 1 && (l->fsdp_ways > 1 || sums_whole(lo));
 }
 
 /* Where a gradient is collected, unless an update took it. */
@@ -528,7 +455,9 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
     struct hb_leaf *l = &lo->leaves[leaf];
     add_grad(lo, l);
     bool split = l->gather_dim >= 0 || l->expert_ways > 1;
-    bool summed = !split || is_summed_whole(lo, l);
+    /* What came whole over two axes is summed whole, and each device takes its part (fsdp 2 and
+     * expert 4: all-reduce bf16[64,2048,1408] on v5p, H100 and MI300X). */
+    bool summed = !split || l->expert_ways > 1;
     struct hb_emit e = {.name = hb_name(lo, "sum gradient of ", l->name),
                         .kind = summed ? HB_OP_ALL_REDUCE : HB_OP_REDUCE_SCATTER,
                         .axis = l->expert_ways > 1 ? HB_AX_EXPERT

@@ -13,7 +13,7 @@ enum { EARLY_TOKENS = 4096 };
 static bool is_timed(const struct hb_body *b, enum hb_kernel kernel)
 {
     const struct hb_lower *lo = b->lo;
-    return lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER && !b->own_stacks &&
+    return lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER &&
            b->y->block->attention.kernel == kernel;
 }
 
@@ -122,9 +122,9 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_LATE;
     bool padded = lo->gather_form == HB_GATHER_PADDED, late = hb_gathers_late(lo);
     bool two = l->rank == 2 && hb_weight_grad_partial(lo, l);
-    bool first = padded || (lo->maxtext && late), mlp = padded && l->held;
-    if (first && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused && l->held &&
-        l->gather_dim == 1)
+    bool mlp = padded && l->held;
+    if ((padded || late) && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused &&
+        l->held && l->gather_dim == 1)
         return HB_WHEN_FIRST;
     return two && (late || mlp) ? HB_WHEN_LATE : HB_WHEN_AFTER;
 }

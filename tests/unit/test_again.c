@@ -211,8 +211,8 @@ static void the_limit_leaves_arguments_and_results_out(void **state)
     uint32_t arg = buf("arg", 1000), out = buf("out", 500), next = buf("next", 1000);
     prog.bufs[arg].argument = prog.bufs[out].output = prog.bufs[next].output = true;
     prog.bufs[next].alias_of = arg;
-    assert_int_equal(hb_again_limit(&prog, 100000), (80000 - 1500) / 100 * 95);
-    assert_int_equal(hb_again_limit(&prog, 1000), 0);
+    assert_int_equal(hb_again_limit(&prog, 100000, false), (80000 - 1500) / 100 * 95);
+    assert_int_equal(hb_again_limit(&prog, 1000, false), 0);
 }
 
 /* lab-cuda/pr85/pp8 with a one-hot embedding, 64 layers and above the limit: s32[32,4096,32000] at
@@ -321,8 +321,8 @@ static void tpus_have_a_limit_of_their_own(void **state)
     uint32_t arg = buf("arg", 1000);
     prog.bufs[arg].argument = true;
     prog.compiler = HB_XLA_TPU;
-    assert_int_equal(hb_again_limit(&prog, 100000), 94000);
-    assert_int_equal(hb_again_limit(&prog, 1000), 0);
+    assert_int_equal(hb_again_limit(&prog, 100000, false), 94000);
+    assert_int_equal(hb_again_limit(&prog, 1000, false), 0);
     waiting(HB_OP_MATMUL, HB_NONE, buf("r", SMALL));
     hb_again_run(&prog, 2 * BIG - 1);
     assert_int_equal(prog.op_count, 5);

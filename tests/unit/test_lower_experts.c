@@ -37,30 +37,23 @@ static struct traffic over(const struct low *l, enum hb_axis axis, enum hb_op_ki
     return t;
 }
 
-/* Experts of 64 over fsdp 2 and expert 4: all-gather to bf16[64,2048,1408], from
- * bf16[16,2048,1408] on GPUs, at once over all eight on v5p; all-reduce of the whole gradient. Over
- * expert 8 alone GPUs scatter its sum. No exchange of rows. */
+/* Experts of 64 over fsdp 2 and expert 4: all-gather to bf16[64,2048,1408], and the sum of the
+ * whole gradient. No exchange of rows. */
 static void a_plain_programs_weights_come(void **state)
 {
     (void)state;
     double whole = 2.0 * ALL * D * F;
     struct low tpu = EXPERTS(ON_TPU), cuda = EXPERTS(CUDA);
-    struct low alone = EXPERTS(CUDA, "mesh.fsdp=1", "mesh.expert=8");
     const struct low *both[] = {&tpu, &cuda};
     for (int i = 0; i < 2; i++) {
         struct traffic gather = over(both[i], HB_AX_EXPERT, HB_OP_ALL_GATHER);
         struct traffic sum = over(both[i], HB_AX_EXPERT, HB_OP_ALL_REDUCE);
         assert_true(gather.count >= 6 && sum.count == 3);
-        assert_int_equal(gather.group, i == 0 ? 8 : 4);
-        assert_int_equal(sum.group, 8);
+        assert_true(gather.group == 8 && sum.group == 8);
         assert_true(gather.sent_bytes == whole && sum.sent_bytes == whole);
         assert_int_equal(over(both[i], HB_AX_EXPERT, HB_OP_ALL_TO_ALL).count, 0);
         assert_int_equal(bytes_of(both[i], "e_down, gathered"), whole);
     }
-    assert_int_equal(bytes_of(&cuda, "own experts gathered"), whole / 4);
-    assert_int_equal(find(&tpu, "own experts gathered"), HB_NONE);
-    assert_int_equal(over(&alone, HB_AX_EXPERT, HB_OP_REDUCE_SCATTER).count, 3);
-    assert_int_equal(over(&alone, HB_AX_EXPERT, HB_OP_ALL_REDUCE).count, 0);
 }
 
 /* ragged_all_to_all: there and back, again, and the gradients of both. What is sent is the rows
@@ -99,19 +92,16 @@ static void spread_operands_multiply_zeros(void **state)
     assert_true(spread == ALL * tpu.p.ops[find_op(&tpu, "expert gate")].flops);
 }
 
-/* olmoe, einsum over fsdp 32 and expert 2: on v6e and v5p the sum of a group's sequences,
- * bf16[32,2048,2048], then all of the batch, of which a device's are cut, when no product of the
- * experts is left; on v5e all of the batch beside them, the masks gone (256 sequences:
- * bf16[256,4096,2048] at 1531 of 2636). */
+/* olmoe, einsum over fsdp 32 and expert 2: on v6e and v5p all of the batch, of which a device's are
+ * cut, when no product of the experts is left; on v5e all of the batch beside them, the masks gone
+ * (256 sequences: bf16[256,4096,2048] at 1531 of 2636). */
 static void the_batch_is_gathered_last(void **state)
 {
     (void)state;
     static const char *const set[] = {"model.blocks[0].moe.dispatch=einsum", "mesh.fsdp=8"};
-    static const char group[] = "norm2, gradient of its group";
     static const char batch[] = "expert inputs, gradient gathered";
     struct low late = EXPERTS(ON_TPU, set[0], set[1], "hardware.count=32", "batch.global=128");
     int64_t sequence = 2LL * 2048 * D;
-    assert_int_equal(bytes_of(&late, group), 4 * 4 * sequence);
     assert_int_equal(bytes_of(&late, "gradient gathered, scratch"), 128 * sequence);
     assert_false(lives_at(&late, "expert up, gradient", batch));
 }

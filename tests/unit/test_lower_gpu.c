@@ -373,24 +373,6 @@ static void an_inner_loop_of_one_trip_has_no_mask(void **state)
     assert_int_equal(find(&one, "causal mask"), HB_NONE);
 }
 
-/* rocm-bwd--base with layers=loop: zeros of all layers' loops and one fill value before the first,
- * those of a layer up to its own backward pass; tiny/layers=loop: after the loss, whose gradient
- * waits, but for those of the recomputation (1B/layers=loop); none in a scan. */
-static void loops_over_query_blocks_start_together(void **state)
-{
-    (void)state;
-    static const char *const sets[] = {"stack.form=loop",
-                                       "model.blocks[0].attention.kernel=blocked"};
-    static const char zeros[] = "zeros of a loop over query", last[] = "backward of attention";
-    struct low chunks = DENSE(ROCM, sets[0], sets[1], "loss.chunks=4");
-    struct low whole = DENSE(ROCM, sets[0], sets[1]), scan = DENSE(ROCM, sets[1]);
-    assert_int_equal(count_at(&chunks, zeros, "softmax cross-entropy"), 16);
-    assert_int_equal(count_at(&whole, zeros, "softmax cross-entropy"), 4);
-    assert_int_equal(count_at(&whole, zeros, last), 12);
-    assert_int_equal(count_at(&whole, "fill value of the query", last), 1);
-    assert_int_equal(find(&scan, zeros), HB_NONE);
-}
-
 /* rocm-pr85--pp8--good,no_loss_stage against CUDA's. */
 static void experts_are_transposed_after_the_loss(void **state)
 {
@@ -607,7 +589,6 @@ int main(void)
         TEST(layers_with_their_own_input_are_made_again_late),
         TEST(scores_of_blocks_wait_for_their_layer),
         TEST(an_inner_loop_of_one_trip_has_no_mask),
-        TEST(loops_over_query_blocks_start_together),
         TEST(experts_are_transposed_after_the_loss),
         TEST(rows_of_one_expert_lie_as_they_are_gathered),
         TEST(one_hot_labels_have_zeros_first),

@@ -83,21 +83,6 @@ static void a_batch_is_five_arrays(void **state)
     assert_int_equal(two, 2);
 }
 
-/* deepseek3-671b-v5p512--mu_bf16: f32[6,58,128,192] lies without padding. */
-static void stacks_keep_heads_apart(void **state)
-{
-    (void)state;
-    struct low l = DENSE("mesh.fsdp=8");
-    const struct hb_buf *q = &l.p.bufs[find(&l, "block.wq")];
-    const struct hb_buf *o = &l.p.bufs[find(&l, "block.wo")];
-    assert_int_equal(q->rank, 4);
-    assert_int_equal(q->dim[2], 8);
-    assert_int_equal(q->dim[3], 128);
-    assert_int_equal(o->rank, 4);
-    assert_int_equal(o->dim[1], 8);
-    assert_int_equal(o->dim[3], 1024 / 8);
-}
-
 /* base--gpt3-6b--v5p-16: f32[384,48] of d 3072, and a final norm with a bias. */
 static void biases_of_outputs_are_split(void **state)
 {
@@ -292,18 +277,6 @@ static void a_kept_output_postpones_attention(void **state)
     assert_false(any_lives_at(&out, "attention log-sum-exp", "gradient through block.w_down"));
 }
 
-/* llama3-70b, 131072 tokens, fsdp 64 and context 8: exchanged; llama3-8b, two sequences, fsdp 4 and
- * context 4: bf16[4,16384,4096]. */
-static void chunks_of_one_sequence_are_exchanged(void **state)
-{
-    (void)state;
-#define SPLIT "mesh.fsdp=8", "mesh.sequence=4", "loss.chunks=4", "loss.chunk_over=tokens"
-    struct low one = DENSE(SPLIT, "batch.global=8");
-    struct low two = DENSE(SPLIT, "batch.global=16");
-    assert_int_equal(find(&one, "chunks, gathered"), HB_NONE);
-    assert_int_equal(bytes_of(&two, "chunks, gathered"), 16LL * 2048 * 1024 * 2);
-}
-
 #define PIPED                                                                                      \
     "mesh.pipeline=4", "mesh.fsdp=2", "pipeline.microbatches=4", "pipeline.shift=shard_map",       \
         "pipeline.outputs=buffer", "pipeline.constraints=all", "pipeline.remat_iteration=true",    \
@@ -411,20 +384,6 @@ static void a_tied_head_waits_for_the_host(void **state)
     assert_true(any_lives_at(&host, "logits", back));
 }
 
-/* gemma3-12b against gemma3-27b, v5p-64: of a unit's gathered weights the last layer's serve both
- * passes alone, or all do. */
-static void a_unit_gathers_twice(void **state)
-{
-    (void)state;
-    struct low few = DENSE("model.blocks.0.unit=2");
-    struct low many = DENSE("model.blocks.0.unit=2", "model.blocks.0.mlp.d_ff=65536");
-    static const char first[] = "block.0.w_up, gathered", last[] = "block.1.w_up, gathered";
-    static const char back[] = "gradient through block.1.w_up";
-    assert_true(any_lives_at(&few, last, back));
-    assert_false(any_lives_at(&few, first, back));
-    assert_true(any_lives_at(&many, first, back));
-}
-
 /* mixtral-8x7b, expert 4 and fsdp 8, with a capacity: all experts' weights come to the tokens. */
 static void einsum_experts_come_to_tokens(void **state)
 {
@@ -481,7 +440,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_batch_is_five_arrays),
-        TEST(stacks_keep_heads_apart),
         TEST(biases_of_outputs_are_split),
         TEST(rows_are_those_that_can_come),
         TEST(logits_wait_for_what_comes_late),
@@ -498,7 +456,6 @@ int main(void)
         TEST(fused_kernels_leave_parts),
         TEST(one_lane_row_is_cast_in_place),
         TEST(a_kept_output_postpones_attention),
-        TEST(chunks_of_one_sequence_are_exchanged),
         TEST(a_stage_has_its_share),
         TEST(stages_of_two_sum_late),
         TEST(an_expert_s_activation_waits),
@@ -509,7 +466,6 @@ int main(void)
         TEST(a_tied_label_is_read_last),
         TEST(einsum_experts_come_to_tokens),
         TEST(logits_wait_beside_split_features),
-        TEST(a_unit_gathers_twice),
         TEST(a_tied_head_waits_for_the_host),
         TEST(padded_gradients_come_behind_attention),
         TEST(a_dense_layer_before_experts_is_no_loop),
