@@ -168,7 +168,6 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v4",
      .memory_bytes = (int64_t)31488 << 20,
      .head_ring_times = 1,
-     .long_product = 900,
      .window_least = 10,
      .ring_lanes = 128,
      .sorted_long = INT64_MAX},
