@@ -555,7 +555,7 @@ void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
     struct hb_spec cell;
     hb_space_cell_spec(plan->space.base, &plan->space.cells[candidate->cell], &cell);
     hb_space_parts_spec(arena, &cell, plan->menus, candidate->runs, candidate->run_count, out);
-    out->share = out->share == HB_SHARE_EXCEEDED ? HB_SHARE_ASKED : out->share;
+    out->share = HB_SHARE_ASKED;
 }
 
 /* --- names --- */

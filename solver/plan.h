@@ -178,7 +178,9 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
 bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
                      const struct hb_plan *plan, double most, struct hb_candidate *out_best,
                      bool *out_found);
-/* A candidate as a whole configuration. */
+/* A candidate as a whole configuration, of which the step is what `simulate` says: XLA:GPU makes
+ * values between spread products again for what waits on the host, too, and a search within its
+ * share prices steps as if it did not. */
 void hb_plan_spec(struct hb_arena *arena, const struct hb_plan *plan,
                   const struct hb_candidate *candidate, struct hb_spec *out);
 

@@ -47,6 +47,14 @@ expect 0 hbmsim plan "$work/small.yaml" --emit yaml -o "$work/plan.yaml"
 expect 0 hbmsim simulate "$work/plan.yaml" --json
 ok 'run again it has the same peak' test "$(number peak_bytes)" = "$peak"
 ok 'and the same step' test "$(number step_seconds)" = "$step"
+# What the compiler does for what waits on the host is of the plan, too.
+expect 0 hbmsim plan tests/cli/experts-on-host.yaml --json
+step=$(number step_seconds)
+peak=$(number peak_bytes)
+expect 0 hbmsim plan tests/cli/experts-on-host.yaml --emit yaml -o "$work/host.yaml"
+expect 0 hbmsim simulate "$work/host.yaml" --json
+ok 'run again it has the same peak' test "$(number peak_bytes)" = "$peak"
+ok 'and the same step' test "$(number step_seconds)" = "$step"
 
 expect 0 hbmsim plan "$work/small.yaml" --emit maxtext
 out_has 'ici_fsdp_parallelism='
