@@ -17,10 +17,11 @@
 
 enum { RUNS = 300, RANK_RUNS = 5 };
 
+/* Of the processor: what else runs here does not count. */
 static double now_us(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
