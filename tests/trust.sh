@@ -14,8 +14,8 @@ echo '| compiler | n | median % | p95 % | worst % | unseen: n | median % | p95 %
 echo '|---|--:|--:|--:|--:|--:|--:|--:|--:|'
 for kind in tpu cuda rocm; do
     case $kind in
-    tpu) name='XLA for TPU v5e, v5p, v6e' ;;
-    cuda) name='XLA for H100' ;;
+    tpu) name='XLA for TPU v5e, v5p, v6e (unseen: v4, v7 too)' ;;
+    cuda) name='XLA for H100 (unseen: B200, A100 too)' ;;
     rocm) name='XLA for MI300X' ;;
     esac
     echo "| $name | $(cells "tests/golden/lab-$kind.jsonl") | $(cells "tests/calibration/$kind.jsonl") |"

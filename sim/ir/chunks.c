@@ -151,7 +151,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     bool inside = hb_chunks_gather(lo);
     bool first = inside && (is_gpu(lo) || lo->chip->chunk_grad_by_head);
     struct halves room = {{HB_NONE, HB_NONE}};
-    if (hb_head_goes_round(lo) && lo->chip->ring_room_early)
+    if (hb_head_goes_round(lo) && hb_head_room_early(lo))
         room = make_room(lo);
     if (inside)
         c->w = hb_loss_use_head(lo, true);

@@ -40,7 +40,7 @@ static bool is_whole(const struct hb_lower *lo)
 }
 
 /* v5e, whose collectives run beside the products. */
-static bool is_room_early(const struct hb_lower *lo)
+bool hb_head_room_early(const struct hb_lower *lo)
 {
     return lo->chip->ring_room_early;
 }
@@ -294,7 +294,7 @@ static bool waits_in_ring(const struct hb_lower *lo)
 /* They come behind the layers, but dense ones of v5e (49 of 54 on v5p and v6e). */
 static bool is_behind(const struct hb_lower *lo)
 {
-    return mixes(lo) || !is_room_early(lo);
+    return mixes(lo) || !hb_head_room_early(lo);
 }
 
 /* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2 and, with few
@@ -349,7 +349,7 @@ bool hb_head_post_order(const struct hb_lower *lo)
  */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
-    return is_room_early(lo) && is_tied(lo) && hb_head_ring(lo) && !over_tensor(lo) &&
+    return hb_head_room_early(lo) && is_tied(lo) && hb_head_ring(lo) && !over_tensor(lo) &&
            !accumulates(lo);
 }
 

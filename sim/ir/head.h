@@ -35,6 +35,8 @@ bool hb_head_sum_waits(const struct hb_lower *lo);
 bool hb_head_sum_beside(const struct hb_lower *lo);
 /* It is made after them from logits that are made once more. */
 bool hb_head_logits_again(const struct hb_lower *lo);
+/* What its ring collects has room as soon as there can be (v5e). */
+bool hb_head_room_early(const struct hb_lower *lo);
 /* Where a whole copy of it is fetched: between layers and loss, or before the layers. */
 bool hb_head_gathered_first(const struct hb_lower *lo);
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/head.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/order.h"
 #include "sim/ir/side.h"
@@ -274,7 +275,7 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * v5p makes it when it is needed, L4_noscan). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return hb_in_rings(lo) && !g->looped && lo->chip->ring_room_early;
+    return hb_in_rings(lo) && !g->looped && hb_head_room_early(lo);
 }
 
 enum { RING_WAYS_ROUND = 2 };
