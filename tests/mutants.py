@@ -57,6 +57,7 @@ FEW, FEW_CASES = " few", "4%"
 # Of wall time, after which a test waits for ever, and how much more for a second of processor time.
 WAIT_S, SLOWEST = 30, 12
 LONGEST = 1000  # lines of a file
+CUT = 0.9  # of its limit: what took as long was ended by it
 ROOM_BYTES = 4 << 30
 
 
@@ -272,7 +273,7 @@ class House:
         self.keep_reach()
         for test in tests:
             at, limit_s = self.stamp(test), int(3 * most_s) + 5
-            if self.reach.get(test, [0])[0] == at and (self.reach[test][2] or self.reach[test][1] >= limit_s):
+            if self.reach.get(test, [0])[0] == at and (self.reach[test][2] or self.reach[test][1] >= CUT * limit_s):
                 continue
             for old in glob.glob(os.path.join(self.objects, "reach/**/*.gcda"), recursive=True):
                 os.remove(old)
@@ -280,7 +281,7 @@ class House:
             # Where no file can be opened there are no counts either, which is no fault of the test.
             sound = self.passes(test, limit_s, os.path.join(self.objects, "reach"))
             cost = processor_s() - start
-            sound = sound or (cost < limit_s and self.passes(test, limit_s))
+            sound = sound or (cost < CUT * limit_s and self.passes(test, limit_s))
             self.reach[test] = [at, cost, sound, self.lines_reached()]
             print("%s %s, %.1f s" % ("sound" if sound else "left out, it fails without a mutant:", test, cost), flush=True)
             self.keep_reach()
