@@ -266,22 +266,15 @@ static bool is_reported(const struct hb_sentence *l)
     return false;
 }
 
-/* "the GPU memory gets filled" */
-static bool names_device_memory(const struct hb_sentence *l)
-{
-    for (int i = 0; i < l->count; i++)
-        if (l->bits[i] & DEVICE && hb_sentence_ahead(l, i, 1, MEMORY) >= 0)
-            return true;
-    return false;
-}
-
 /* Whether the host's memory was refused: by the sentence that says so, or, if that names neither
  * host nor device, by the line. */
 static bool is_host(struct hb_log_reader *r, const struct hb_sentence *l, int refusal)
 {
     struct hb_sentence *part = (struct hb_sentence *)hb_form_scratch(r, 2 * sizeof *part) + 1;
     if (refusal < 0 || hb_sentence_is(l, refusal, "maxed") || hb_sentence_is(l, refusal, "filled"))
-        return (refusal >= 0 && !names_device_memory(l)) || hb_refusal_is_of_host(l);
+        return (refusal >= 0 &&
+                (!hb_sentence_has(l, DEVICE) || hb_sentence_behind(l, refusal, 3, HOST) >= 0)) ||
+               hb_refusal_is_of_host(l);
     hb_sentence_around(l, refusal, part);
     return hb_refusal_is_of_host(part) ||
            (!hb_sentence_has(part, HOST | DEVICE) && hb_refusal_is_of_host(l));

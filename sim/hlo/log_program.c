@@ -92,7 +92,8 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
     bool option = HB_SPAN_HAS_ANY(after, outputs) ||
                   hb_span_starts(after, "d ") /* "saved": that went well */ ||
                   hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
-                  hb_span_starts(after, "_strategy") || hb_span_has(before, "--");
+                  hb_span_starts(after, "_strategy") || hb_span_has(before, "--") ||
+                  hb_span_starts(after, "\":"); /* a key of a configuration */
     bool saves =
         is_then(before) || HB_SPAN_HAS_ANY(after, things) || HB_SPAN_HAS_ANY(before, things);
     if (saves && !option)

@@ -216,6 +216,11 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
     int64_t batch;
     skip_to_number(&s);
     struct hb_span name = {place->after.at, s.at};
+    if (hb_span_has(hb_span_first(place->after, NEAR), " of one ") &&
+        !HB_SPAN_HAS_ANY(before, tests)) {
+        log->any_batch = log->any_batch ? log->any_batch : 1;
+        return;
+    }
     bool device = HB_SPAN_HAS_ANY(before, devices) || HB_SPAN_HAS_ANY(name, devices);
     if (HB_SPAN_HAS_ANY(before, tests) || name.at == name.end || !hb_span_int(&s, &batch) ||
         batch <= 0 || batch > MOST ||

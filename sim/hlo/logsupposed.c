@@ -117,12 +117,22 @@ static bool is_looked_for(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "may have been killed", "may have crashed", but not "may have problems" */
+static bool is_perfect(const struct hb_sentence *l, int k)
+{
+    static const char *const past[] = {"been", "run", "ran", "hit", "gotten", NULL};
+    size_t len = k + 1 < l->count ? strlen(l->word[k + 1].text) : 0;
+    return hb_sentence_is(l, k, "have") &&
+           (hb_sentence_is_any(l, k + 1, past) ||
+            (len > 2 && strcmp(l->word[k + 1].text + len - 2, "ed") == 0));
+}
+
 /* "may have been killed", "there may not be enough", "it may load but ...": it did. */
 static bool has_happened(const struct hb_sentence *l, int may, int i)
 {
     for (int k = may + 1; k < i; k++)
         if (hb_sentence_is(l, k, "but") || hb_sentence_is(l, k, "not") ||
-            (k == may + 1 && hb_sentence_is(l, k, "have")))
+            (k == may + 1 && is_perfect(l, k)))
             return true;
     return false;
 }

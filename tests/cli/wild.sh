@@ -41,7 +41,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 3740
+ok "the table has its $count texts" test "$count" -ge 3847
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -428,6 +428,9 @@ taught '# Notes' 'Long inputs causing OOM are relevant' 'I tried it at home'
 out_has '"supposed": false'
 taught '# Notes' 'it gave OOM on a GPU with 24GB memory, it needs a little more than 24GB'
 out_has '"wanted_bytes": null'
+printf '# Notes\nYou may have OOM issues above that size\n' >"$work/may.log"
+expect 1 hbmsim explain "$work/may.log"
+first remat 'trainer.train(), loss, epoch, a batch size of one each' 'CUDA out of memory'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
     'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'so it is easy to exceed the gpu memory' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
