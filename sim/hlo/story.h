@@ -15,7 +15,7 @@ struct hb_arena;
 
 #define HB_CAUSES(X)                                                                               \
     X(NONE, "none", "nothing failed")                                                              \
-    X(UNKNOWN, "unknown", "out of memory, without figures")                                        \
+    X(UNKNOWN, "unknown", "not told")                                                              \
     X(SIZE, "size", "plain size")                                                                  \
     X(GIANT, "single_giant", "a single giant")                                                     \
     X(FRAGMENTATION, "fragmentation", "fragmentation")                                             \

@@ -89,6 +89,8 @@ out_has 'there was       16.00 GiB'
 printf 'The model is too large to fit in GPU memory\n' >"$work/fit.log"
 expect 0 hbmsim explain "$work/fit.log"
 out_has 'out of memory, without figures'
+out_has 'Why: not told.'
+ok 'what is said in the first line is not said again' test "$(grep -c 'without figures' "$work/out")" = 1
 printf 'the trousers fit\nthe server was killed by hand\n' >"$work/fits.log"
 expect 1 hbmsim explain "$work/fits.log"
 
