@@ -339,47 +339,73 @@ static bool is_patch_line(struct hb_span s)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
+/* What a line says, and with what evidence. */
+struct refusal {
+    int word;      /* that says that memory was refused; -1: none does */
+    bool foreign;  /* it is said in a language whose words are not parted */
+    bool killed;   /* a process was ended */
+    bool reported; /* there is evidence that it happened */
+};
+
+static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sentence *l)
 {
-    struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
-    struct hb_amount tensor;
-    bool killed = is_foreign_kill(s);
-    bool reported = killed;
-    hb_sentence_read(s, l);
-    if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
-        return;
+    struct hb_span s = l->span;
+    struct refusal f = {find_refusal(l), is_foreign_refusal(s), is_foreign_kill(s), false};
+    f.reported = f.killed;
     for (int i = 0; i < l->count; i++) {
         bool kill = hb_kill_is(l, i) && !hb_supposed_is(l, i);
-        killed = killed || kill;
-        reported = reported || (kill && hb_report_is(l, i));
+        f.killed = f.killed || kill;
+        f.reported = f.reported || (kill && hb_report_is(l, i));
     }
-    if ((!killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))
-        return;
-    bool foreign = is_foreign_refusal(s);
-    int refusal = find_refusal(l);
-    if ((!killed && !foreign && refusal < 0) || is_warning_only(l))
-        return;
+    f.reported = f.reported || f.foreign || is_reported(l) ||
+                 (hb_form_line(r) == 1 && !hb_span_starts(s, "#"));
+    return f;
+}
+
+/* The line's figures, where they may be of what was refused. */
+static struct hb_figures read_figures(struct hb_sentence *l, struct refusal *refusal)
+{
+    struct hb_amount tensor;
     struct hb_figures f = hb_figures_read(l);
-    reported =
-        reported || foreign || is_reported(l) || (hb_form_line(r) == 1 && !hb_span_starts(s, "#"));
     bool request = is_told_of_request(l, &f);
-    reported = reported || (request && f.wanted.bytes >= 0);
-    if (!reported || !(killed || request))
+    refusal->reported = refusal->reported || (request && f.wanted.bytes >= 0);
+    if (!refusal->reported || !(refusal->killed || request))
         f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
-    if (f.wanted.bytes < 0 && tensor_of_torch(s, &tensor))
+    if (f.wanted.bytes < 0 && tensor_of_torch(l->span, &tensor))
         f.wanted = tensor;
     if (f.wanted.bytes < 0 && f.limit.bytes >= 0 && f.held.bytes > f.limit.bytes)
         f.wanted = f.held; /* "uses 400G, exceeding the limit of 95G" */
-    if (killed || is_host(r, l, refusal))
-        take_host(r, &f, reported);
+    return f;
+}
+
+/* Whether it is more than somebody's word: of what is refused the line tells something. */
+static bool is_of_device(const struct hb_sentence *l, const struct hb_figures *f)
+{
+    return f->wanted.bytes >= 0 || hb_sentence_has(l, THING) ||
+           hb_sentence_has_word(l, "resources") ||
+           hb_sentence_has_pair(l, "resource", "exhausted") || has_oom(l) || is_limit(l);
+}
+
+void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
+{
+    struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
+    hb_sentence_read(s, l);
+    if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
+        return;
+    struct refusal refusal = read_refusal(r, l);
+    if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t") || is_warning_only(l))
+        return;
+    if (!refusal.killed && !refusal.foreign && refusal.word < 0)
+        return;
+    struct hb_figures f = read_figures(l, &refusal);
+    if (refusal.killed || is_host(r, l, refusal.word))
+        take_host(r, &f, refusal.reported);
     else if (is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f);
-    else if (f.wanted.bytes >= 0 || foreign || hb_sentence_has(l, THING) ||
-             hb_sentence_has_word(l, "resources") ||
-             hb_sentence_has_pair(l, "resource", "exhausted") || has_oom(l) || is_limit(l))
-        take_device(r, l, &f, reported);
+    else if (refusal.foreign || is_of_device(l, &f))
+        take_device(r, l, &f, refusal.reported);
 }
 
 static void take_any(struct hb_log_reader *r, const struct hb_form *form,
