@@ -88,11 +88,14 @@ static struct ready pop(struct lister *l)
     return top;
 }
 
-static void end_uses(struct lister *l, uint32_t op)
+/* Takes a use off each value; true if one is left with a single one. */
+static bool end_uses(struct lister *l, uint32_t op)
 {
+    bool single = false;
     const uint32_t *uses = hb_graph_refs(l->g, op, HB_GRAPH_USES);
     for (uint32_t i = 0; i < hb_graph_ref_count(l->g, op, HB_GRAPH_USES); i++)
-        l->uses[uses[i]]--;
+        single |= --l->uses[uses[i]] == 1;
+    return single;
 }
 
 static void end_waits(struct lister *l, const uint32_t *first, const uint32_t *list, uint32_t op)
@@ -177,10 +180,11 @@ static void list_comp(struct lister *l, const struct hb_graph_comp *of, uint32_t
             continue;
         l->stamps[top.op - l->first] = 0;
         out[placed++] = top.op;
-        end_uses(l, top.op);
+        bool single = end_uses(l, top.op);
         end_waits(l, g->first_user, g->users, top.op);
         end_waits(l, g->first_after, g->after, top.op);
-        weigh_again(l, top.op);
+        if (single)
+            weigh_again(l, top.op);
     }
 }
 
