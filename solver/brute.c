@@ -134,11 +134,14 @@ static void walk_block(struct walk *w, int block, uint32_t count, bool may_split
         walk_block(w, block + 1, count + 1, may_split);
     }
     for (uint32_t i = first; i < end && may_split; i++)
-        for (uint32_t k = i + 1; k < end && !w->s->odd_split[i]; k++)
+        for (uint32_t k = i + 1; k < end; k++) {
+            if (hb_segment_is_odd(w->s, i, k))
+                continue;
             if (is_pair_worth(w, block, count, i, k))
                 walk_pair(w, block, count, i, k);
             else
                 pass_over(w, block + 1, cuts);
+        }
 }
 
 void hb_brute_each(const struct hb_segment *s, const struct hb_spec *spec, hb_brute_visit *visit,

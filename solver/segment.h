@@ -68,6 +68,7 @@ struct hb_segment {
      * policy, for one): the walk passes them over. */
     bool *odd_whole;
     bool *odd_split;
+    bool *odd_last;                   /* likewise where it comes last of two runs */
     struct hb_segment_orders *orders; /* segment_order.h; null: there is but one */
     int64_t least_steps;              /* 1; where the blocks are whole the least of their own */
     int64_t max_steps;
@@ -87,6 +88,12 @@ struct hb_segment {
 static inline size_t hb_segment_at(const struct hb_segment *s, int64_t steps)
 {
     return (size_t)(steps - s->least_steps) + 1;
+}
+
+/* Whether a block in two runs, of these items, is not what the sums say. */
+static inline bool hb_segment_is_odd(const struct hb_segment *s, uint32_t one, uint32_t other)
+{
+    return s->odd_split[one] || s->odd_last[other];
 }
 
 static inline size_t hb_segment_row(const struct hb_segment *s)

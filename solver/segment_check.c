@@ -155,14 +155,36 @@ static bool check_ordered(struct hb_building *w, const struct hb_part *parts, ui
     return hb_segment_in_order(w->s, parts, count) && check_parts(w, parts, count);
 }
 
-/* Of an item and one behind it: the next, or the first that is in the segment's order. */
+/* Of an item and one behind it: the next, or the first that may be last and is in the segment's
+ * order. */
 static uint32_t find_split(const struct hb_building *w, uint32_t item, struct hb_part *parts)
 {
-    uint32_t end = w->s->first_item[w->s->items[item].block + 1];
-    uint32_t count = parts_beside(w, item, item + 1, parts);
-    for (uint32_t k = item + 2; k < end && count && !hb_segment_in_order(w->s, parts, count); k++)
-        count = parts_beside(w, item, k, parts);
+    const struct hb_segment *s = w->s;
+    uint32_t end = s->first_item[s->items[item].block + 1], k = item + 1;
+    while (k < end && s->odd_last[k])
+        k++;
+    uint32_t count = parts_beside(w, item, k, parts);
+    for (k++; k < end && count && !hb_segment_in_order(s, parts, count); k++)
+        if (!s->odd_last[k])
+            count = parts_beside(w, item, k, parts);
     return count;
+}
+
+/* One that is odd alone may be so for what the last layers' policy decides, whatever comes before
+ * (phi-4 over 2 of v5e in two chunks, layer inputs and attention outputs on the host: the stacks
+ * that turn there do so before the last norm's gradient, those of a run that others follow behind
+ * it): it is tried behind one that is not odd. */
+static void check_last(struct hb_building *w, uint32_t item)
+{
+    struct hb_segment *s = w->s;
+    struct hb_part parts[HB_PARTS_MAX];
+    for (uint32_t i = s->first_item[s->items[item].block]; i < item; i++) {
+        uint32_t count = s->odd_whole[i] ? 0 : parts_beside(w, i, item, parts);
+        if (count && hb_segment_in_order(s, parts, count)) {
+            s->odd_last[item] = !check_parts(w, parts, count);
+            return;
+        }
+    }
 }
 
 /* Whether the other blocks' items are what the sums say where this one of the first block leads. */
@@ -174,7 +196,9 @@ static bool leads(struct hb_building *w, uint32_t leader)
         for (int split = 0; split < 2; split++) {
             uint32_t count = parts_with(w, i, split, parts);
             parts[0].item = leader;
-            bool odd = split ? s->odd_split[i] : s->odd_whole[i];
+            bool odd = s->odd_whole[i];
+            if (split && count)
+                odd = hb_segment_is_odd(s, i, i + 1);
             if (count && !odd && !check_ordered(w, parts, count))
                 return false;
         }
@@ -209,7 +233,7 @@ static void check_pairs(struct hb_building *w)
     struct hb_part parts[HB_PARTS_MAX];
     for (uint32_t i = 0; i < s->item_count; i++)
         for (uint32_t k = i + 2; k < s->first_item[s->items[i].block + 1]; k++)
-            if (s->odd_whole[i] && s->odd_whole[k] && !s->odd_split[i]) {
+            if (s->odd_whole[i] && s->odd_whole[k] && !hb_segment_is_odd(s, i, k)) {
                 uint32_t count = parts_beside(w, i, k, parts);
                 bool tried = count > 0 && hb_segment_in_order(s, parts, count);
                 s->odd_split[i] = tried && !check_parts(w, parts, count);
@@ -223,6 +247,10 @@ static bool check_items(struct hb_building *w)
     bool any = false;
     for (uint32_t i = 0; i < s->item_count; i++) {
         s->odd_whole[i] = !check_ordered(w, parts, hb_building_whole(w, i, parts));
+        if (s->odd_whole[i])
+            check_last(w, i);
+    }
+    for (uint32_t i = 0; i < s->item_count; i++) {
         uint32_t count = find_split(w, i, parts);
         s->odd_split[i] = count > 0 && !check_ordered(w, parts, count);
         any = any || !s->odd_whole[i] || (count > 0 && !s->odd_split[i]);

@@ -458,6 +458,7 @@ bool hb_building_sum(struct hb_building *w)
     out->admits = w->sized.admits;
     out->odd_whole = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_whole);
     out->odd_split = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_split);
+    out->odd_last = hb_arena_alloc(w->arena, out->item_count, sizeof *out->odd_last);
     hb_building_find_roots(w);
     place_ops(w);
     if (!sum_ends(w) || !sum_items(w))

@@ -198,7 +198,7 @@ static bool price_runs(struct hb_arena *arena, const struct hb_segment *s,
         bool first = i + 1 < count && runs[i + 1].block == runs[i].block;
         bool last = i > 0 && runs[i - 1].block == runs[i].block;
         if (parts[i].item == HB_NONE || !s->admits[runs[i].steps] ||
-            (first && s->odd_split[parts[i].item]) ||
+            (first && s->odd_split[parts[i].item]) || (last && s->odd_last[parts[i].item]) ||
             (!first && !last && s->odd_whole[parts[i].item]))
             return false;
     }

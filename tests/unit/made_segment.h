@@ -131,9 +131,11 @@ static inline void made_draw(struct made *m, struct hb_rng *rng)
         m->s.admits[hb_block_steps(&m->blocks[i])] = true;
     m->s.odd_whole = hb_arena_alloc(m->arena, MADE_BLOCKS * MADE_ITEMS, sizeof *m->s.odd_whole);
     m->s.odd_split = hb_arena_alloc(m->arena, MADE_BLOCKS * MADE_ITEMS, sizeof *m->s.odd_split);
+    m->s.odd_last = hb_arena_alloc(m->arena, MADE_BLOCKS * MADE_ITEMS, sizeof *m->s.odd_last);
     for (uint32_t i = 0; i < m->s.item_count && !m->straight; i++) {
         m->s.odd_whole[i] = hb_rng_range(rng, 0, 5) == 0;
         m->s.odd_split[i] = hb_rng_range(rng, 0, 5) == 0;
+        m->s.odd_last[i] = hb_rng_range(rng, 0, 5) == 0;
     }
     hb_segment_find_high(m->arena, &m->s);
 }
@@ -206,7 +208,7 @@ static inline void made_each_cut(struct made_walk *w, int block, uint32_t count,
     const struct hb_segment *s = &w->m->s;
     int32_t steps = hb_block_steps(&w->m->spec.model.blocks[block]);
     for (int32_t n = 1; n < steps; n++) {
-        if (s->odd_split[one] || !s->admits[n] || !s->admits[steps - n])
+        if (s->odd_split[one] || s->odd_last[other] || !s->admits[n] || !s->admits[steps - n])
             continue;
         w->parts[count] = (struct hb_part){one, n};
         w->parts[count + 1] = (struct hb_part){other, steps - n};
