@@ -235,6 +235,26 @@ static void old_segments_are_collected(void **state)
     assert_int_equal(reserved(c), 72 * mib); /* not asked for */
 }
 
+/* What the first round leaves above the share is older than a new mean, or it. */
+static void old_segments_are_collected_in_rounds(void **state)
+{
+    (void)state;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.limit_bytes = 100 * mib, .collect_above = 0.1});
+    uint32_t old[3], other;
+    for (int i = 0; i < 3; i++)
+        old[i] = take(c, 20 * mib, 0);
+    other = take(c, 20 * mib, 1);
+    for (int i = 0; i < 3; i++) { /* each a request younger than the one before */
+        give(c, old[i]);
+        give(c, other);
+        other = take(c, 20 * mib, 1);
+    }
+    assert_int_equal(reserved(c), 80 * mib);
+    take(c, 12 * mib, 2); /* two are older than the mean of three, then the third */
+    assert_int_equal(reserved(c), 32 * mib);
+}
+
 static void large_blocks_stay_whole(void **state)
 {
     (void)state;
@@ -367,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_failure_gives_back_and_tries_again),
         cmocka_unit_test(unsplit_blocks_go_first),
         cmocka_unit_test(old_segments_are_collected),
+        cmocka_unit_test(old_segments_are_collected_in_rounds),
         cmocka_unit_test(large_blocks_stay_whole),
         cmocka_unit_test(a_replay_gives_the_same),
         cmocka_unit_test(invariants_hold),

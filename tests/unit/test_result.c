@@ -131,6 +131,14 @@ static void the_budget_is_without_what_stands_beside(void **state)
     assert_int_equal(budget_of(&torch).bytes, usable - beside);
     assert_null(strstr(words_of(&torch), "fraction"));
     assert_non_null(strstr(words_of(&torch), " of context, libraries"));
+    /* Userbuffers of ten products' rows: two bytes each, or one of the six that are gathered. */
+    struct hb_spec async = torch;
+    int64_t rows_bytes = INT64_C(4) * 8192 * 4096;
+    async.runtime.framework = HB_FW_MEGATRON;
+    async.runtime.async_tp = true;
+    assert_int_equal(budget_of(&torch).bytes - budget_of(&async).bytes, 20 * rows_bytes);
+    async.precision.fp8 = HB_FP8_TENSORWISE;
+    assert_int_equal(budget_of(&torch).bytes - budget_of(&async).bytes, 14 * rows_bytes);
     /* A share is of the whole device: what stands beside the allocator lies in the rest of it. */
     torch.runtime.memory_fraction = 0.5;
     assert_int_equal(budget_of(&torch).bytes, usable / 2);

@@ -355,6 +355,19 @@ static void what_follows_a_key_is_part_of_it(void **state)
                         "model.blocks[0].attention.window");
 }
 
+/* A key that the second lacks, among others that both have. */
+static void a_key_of_the_first_alone_makes_a_pair(void **state)
+{
+    (void)state;
+    struct hb_pairs pairs;
+    struct hb_pair *list;
+    hb_pairs_init(&pairs, u.env.arena);
+    add(&pairs, RECORD("a", "step.donate=true", "remat.per_block.block.policy=none"), 1, 1);
+    add(&pairs, RECORD("b", "step.donate=true"), 2, 2);
+    assert_int_equal(hb_pairs_find(&pairs, &list), 1);
+    assert_string_equal(list[0].key, "remat.per_block");
+}
+
 static void only_the_like_are_paired(void **state)
 {
     (void)state;
@@ -447,6 +460,7 @@ int main(void)
         TEST(parts_off_are_counted),
         TEST(one_key_makes_a_pair),
         TEST(what_follows_a_key_is_part_of_it),
+        TEST(a_key_of_the_first_alone_makes_a_pair),
         TEST(only_the_like_are_paired),
         TEST(differences_are_judged),
         TEST(intervals_are_counted),
