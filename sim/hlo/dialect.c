@@ -1,8 +1,7 @@
 /* Rule 12 for the alignments; tables of tuples: the outputs of 489 TPU records (v5p and v6e differ
- * from v5e, v4 is like it); HBM as XLA counts it: its RESOURCE_EXHAUSTED texts. On TPU all is
- * packed in order of time, and again sorted by size where little would be left
- * (hb_chip_repack_bytes). Three dumps of v7, whose tables take slots of their own, come within 0.14
- * %. */
+ * from v5e, v4 is like it). On TPU all is packed in order of time, and again sorted by size where
+ * little would be left (hb_chip_repack_bytes). Three dumps of v7, whose tables take slots of their
+ * own, come within 0.14 %. */
 #include "sim/hlo/dialect.h"
 
 #include <stddef.h>
@@ -11,32 +10,30 @@
 #include "base/str.h"
 #include "sim/hlo/module.h"
 
-#define MIB ((int64_t)1 << 20)
-
 #define DIALECTS(X)                                                                                \
-    X(CPU, "cpu", HB_HLO_CPU, HB_HEAP_SORTED, 64, 1, 8, 1, 0)                                      \
-    X(GPU, "gpu", HB_HLO_GPU, HB_HEAP_SORTED, 256, 1, 8, 1, 0)                                     \
-    X(V4, "tpu-v4", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 512, 31488)                       \
-    X(V5E, "tpu-v5e", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 512, 16128)                     \
-    X(V5P, "tpu-v5p", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 32, 98028)                      \
-    X(V6E, "tpu-v6e", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 32, 31990)                      \
-    X(V7, "tpu-v7", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 32, 97020)
+    X(CPU, "cpu", HB_HLO_CPU, HB_HEAP_SORTED, 64, 1, 8, 1)                                         \
+    X(GPU, "gpu", HB_HLO_GPU, HB_HEAP_SORTED, 256, 1, 8, 1)                                        \
+    X(V4, "tpu-v4", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 512)                              \
+    X(V5E, "tpu-v5e", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 512)                            \
+    X(V5P, "tpu-v5p", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 32)                             \
+    X(V6E, "tpu-v6e", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 32)                             \
+    X(V7, "tpu-v7", HB_HLO_TPU, HB_HEAP_IN_ORDER, 16384, 512, 4, 32)
 
 enum {
-#define HB_ENUM(id, name, backend, heap, align, leaf, pointer, table, mib) id,
+#define HB_ENUM(id, name, backend, heap, align, leaf, pointer, table) id,
     DIALECTS(HB_ENUM)
 #undef HB_ENUM
 };
 
 static const struct hb_hlo_dialect dialects[] = {
-#define HB_ENUM(id, name, backend, heap, align, leaf, pointer, table, mib)                         \
-    {name, backend, heap, align, leaf, pointer, table, mib * MIB},
+#define HB_ENUM(id, name, backend, heap, align, leaf, pointer, table)                              \
+    {name, backend, heap, align, leaf, pointer, table},
     DIALECTS(HB_ENUM)
 #undef HB_ENUM
 };
 
 static const char *const names[] = {
-#define HB_ENUM(id, name, backend, heap, align, leaf, pointer, table, mib) name,
+#define HB_ENUM(id, name, backend, heap, align, leaf, pointer, table) name,
     DIALECTS(HB_ENUM)
 #undef HB_ENUM
         NULL};

@@ -19,7 +19,6 @@ struct hb_hlo_dialect {
     int64_t leaf_align_bytes;  /* an array takes a multiple of it */
     int64_t pointer_bytes;     /* a tuple's table holds so much for each element, */
     int64_t table_align_bytes; /* and takes a multiple of this */
-    int64_t memory_bytes;      /* of the device, as the compiler counts it; 0: not one kind */
 };
 
 /* Null: no such name. */

@@ -431,10 +431,10 @@ void hb_hlo_program_run(struct hb_arena *arena, const struct hb_hlo_program *hp,
                         const struct hb_program *program, struct hb_memory *out_memory,
                         struct hb_hlo_figures *out_figures)
 {
-    const struct hb_hlo_dialect *d = hp->m->dialect;
     hb_run_memory_placed(arena, program, &hp->placing, out_memory);
     fill_figures(hp, program, out_memory, out_figures);
-    int64_t limit = hb_chip_repack_bytes(hb_chip_find(d->name));
+    const struct hb_chip *chip = hb_chip_find(hp->m->dialect->name);
+    int64_t limit = hb_chip_repack_bytes(chip);
     if (!limit || out_figures->total_bytes <= limit)
         return;
     struct hb_placing sorted = hp->placing;
@@ -443,7 +443,7 @@ void hb_hlo_program_run(struct hb_arena *arena, const struct hb_hlo_program *hp,
     sorted.heap = HB_HEAP_SORTED;
     hb_run_memory_placed(arena, program, &sorted, &memory);
     fill_figures(hp, program, &memory, &figures);
-    if (!hp->m->dialect_given && figures.total_bytes > d->memory_bytes)
+    if (!hp->m->dialect_given && figures.total_bytes > chip->memory_bytes)
         return; /* it would not have compiled: the device has more than was guessed */
     *out_memory = memory;
     *out_figures = figures;
