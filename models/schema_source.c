@@ -253,7 +253,7 @@ static bool parse_value(const struct setting *s, const char *text, struct hb_nod
     return true;
 }
 
-/* Splits "model.blocks[0].repeat" into words; "[0]" becomes "0". */
+/* Splits "model.blocks[0].repeat" into words; "[0]" becomes "0", "[]" the empty word. */
 static bool split_path(const struct setting *s, const char *path, size_t len, char **words,
                        int *out_count)
 {
@@ -265,7 +265,7 @@ static bool split_path(const struct setting *s, const char *path, size_t len, ch
         size_t end = start;
         while (end < len && !strchr(bracket ? "]" : ".[", path[end]))
             end++;
-        if (end == start || (bracket && end == len))
+        if ((end == start && !bracket) || (bracket && end == len))
             break;
         words[count++] = hb_arena_strndup(s->arena, path + start, end - start);
         at = end + bracket;
@@ -322,6 +322,41 @@ static void become(struct hb_node *node, const struct hb_node *value)
     node->key = key;
 }
 
+/* Whether the maps that words name, but for the last, are all there. */
+static bool has_parents(const struct hb_node *node, char *const *words, int count)
+{
+    for (int i = 0; i + 1 < count && node; i++)
+        node = hb_node_find(node, words[i]);
+    return node != NULL;
+}
+
+/* Sets what words name below node; "[]" is every item of a list that has the maps on the way. */
+static bool set_below(const struct setting *s, struct hb_node *node, char *const *words, int count,
+                      const struct hb_node *value)
+{
+    struct hb_node *child = NULL;
+    int found = 0;
+    if (!count) {
+        become(node, hb_node_copy(s->arena, value));
+        return true;
+    }
+    if (words[0][0])
+        return step_into(s, node, words[0], &child) &&
+               set_below(s, child, words + 1, count - 1, value);
+    if (node->kind != HB_NODE_LIST)
+        return hb_error(s->diag, s->loc, "[] stands behind a list; here is %s",
+                        hb_node_show(s->arena, node));
+    for (child = node->first; child; child = child->next) {
+        if (!has_parents(child, words + 1, count - 1))
+            continue;
+        found++;
+        if (!set_below(s, child, words + 1, count - 1, value))
+            return false;
+    }
+    return found ||
+           hb_error(s->diag, s->loc, "no item of the list has '%s'", count > 1 ? words[1] : "[]");
+}
+
 static bool apply_set(const struct setting *s, struct hb_node *root, const char *set)
 {
     const char *equals = strchr(set, '=');
@@ -340,13 +375,11 @@ static bool apply_set(const struct setting *s, struct hb_node *root, const char 
     /* blocks[1].mlp.d_ff, as outputs name it, is model.blocks[1].mlp.d_ff */
     if (hb_str_same(words[0], "blocks") && !step_into(s, node, "model", &node))
         return false;
-    for (int i = 0; i < count; i++)
-        if (!step_into(s, node, words[i], &node))
-            return false;
-    become(node, value);
+    if (!set_below(s, node, words, count, value))
+        return false;
     if (count == 2 && hb_str_same(words[0], "batch")) {
         struct hb_node *over = hb_node_new(s->arena, HB_NODE_MAP, s->loc);
-        hb_node_put(over, words[1], s->loc, hb_node_copy(s->arena, node));
+        hb_node_put(over, words[1], s->loc, hb_node_copy(s->arena, value));
         drop_other_sizes(hb_node_find(root, "batch"), over);
     }
     return true;

@@ -33,6 +33,11 @@ sed -i 's/^peak_bf16_flops: .*/peak_bf16_flops: [2e8, ds]/' "$work/mine.yaml"
 expect 0 hbmsim simulate $model --set "hardware.device=$work/mine.yaml"
 out_has 'Step  17911686.4 s'
 
+# A key as `plan` names it, of every block that has the way to it: the dense one has no experts.
+expect 0 hbmsim simulate tests/cli/bad/base/good.yaml --json \
+    --set 'model.blocks[].moe.dispatch=einsum' --set 'blocks[].repeat=2'
+out_has '"dispatch": "einsum"'
+ok 'both stacks are of two layers' [ "$(grep -c '"repeat": 2' "$work/out")" = 2 ]
 expect 1 hbmsim simulate $model --set hardware.hbm=10GiB
 out_has 'DOES NOT FIT: '
 out_has ' of 10.00 GiB on each device, '
