@@ -170,6 +170,16 @@ def register_rocm():
     xla_bridge.register_plugin('rocm', priority=500, library_path=library, options=options)
 
 
+def tell_capability(arch):
+    """JAX asks the GPU of this machine whether cuDNN has wide heads; it is the target's to say."""
+    try:
+        from jax._src.cudnn import fused_attention_stablehlo as cudnn
+    except ImportError:
+        return
+    cudnn.check_compute_capability = lambda wanted: (
+        (arch, 0) >= tuple(int(x) for x in wanted.split('.')))
+
+
 def load_devices(device, count, topology):
     """The first `count` devices of the topology, as the compiler describes them."""
     from jax.experimental import topologies
@@ -180,6 +190,8 @@ def load_devices(device, count, topology):
         else:
             if platform == 'rocm':
                 register_rocm()
+            else:
+                tell_capability(GPUS[device][2])
             found = topologies.get_topology_desc(
                 platform=platform, target_config=describe_gpu(device),
                 topology=topology.split(':')[1])

@@ -258,6 +258,17 @@ SH
     ok 'it leaves no folder behind' test -z "$(ls "$work/tmp")"
     ok 'the program parses' python3 -c 'import ast, glob, sys
 for f in glob.glob("examples/verify/*.py"): ast.parse(open(f).read(), f)'
+    # JAX asks this machine's GPU what cuDNN has; the answer is the target's.
+    ok 'the GPU that is compiled for says what cuDNN has' python3 -c 'import sys, types
+name = "jax._src.cudnn.fused_attention_stablehlo"
+for n in ("jax", "jax._src", "jax._src.cudnn", name):
+    sys.modules[n] = types.ModuleType(n)
+asked = sys.modules["jax._src.cudnn"].fused_attention_stablehlo = sys.modules[name]
+sys.path.insert(0, "examples/verify")
+import target
+target.tell_capability(9)
+answers = [asked.check_compute_capability(c) for c in ("8.0", "9.0", "10.0")]
+sys.exit(answers != [True, True, False])'
 else
     skip 'what the reference program refuses' 'no python3'
 fi
