@@ -42,11 +42,12 @@ static int64_t bytes_of(const struct hb_node *answer, const char *key)
     return known ? bytes : -1;
 }
 
-/* Devices that "v5e:8x8", "h100:1x2x8" names; 0: it is no such name. */
+/* Devices that "v5e:8x8", "h100:1x2x8" names; "tpu7x:2x2x1": two on each chip. 0: it is no such
+ * name. */
 static int64_t device_count(const char *topology)
 {
     const char *c = strchr(topology, ':');
-    int64_t all = 1;
+    int64_t all = hb_str_starts(topology, "tpu7x:") ? 2 : 1;
     if (!c || c == topology)
         return 0;
     do {

@@ -57,6 +57,9 @@ expect 1 verify large
 out_has '17.00 GiB of 15.75; predicted 7.05'
 out_has 'DOES NOT FIT: 1.25 GiB too much'
 expect 0 verify large --set hardware.hbm=20GiB
+# A chip of v7 is two devices.
+answers two "{\"compiler\": \"libtpu 9.9\", \"device\": \"tpu-v7\", \"devices\": 64, \"topology\": \"tpu7x:2x4x4\", \"versions\": {}, $(parts $gib $gib $gib $((7 * gib)) $((8 * gib)))}"
+expect 0 verify two --set hardware.device=tpu-v7
 answers bare "{$about, \"total_bytes\": 18253611008}"
 expect 1 verify bare
 out_has 'argument       not told     1.41 GiB'
