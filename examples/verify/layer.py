@@ -44,7 +44,7 @@ class Layer:
             w.update(bq=((heads * width,), P(at.tensor)), bk=((kv * width,), P(over)),
                      bv=((kv * width,), P(over)))
             if a.bias != 'qkv':
-                w['bo'] = ((d,), P(None))
+                w['bo'] = ((d,), P(at.fsdp))
         if a.qk_norm is True:
             w.update(qn=((width,), P(None)), kn=((width,), P(None)))
         for name in ('ln1', 'ln2') + (('ln1p', 'ln2p') if self.block.post_norm else ()):
@@ -67,7 +67,7 @@ class Layer:
             w[prefix + 'g'] = w[prefix + 'u']
         if keys.bias:
             w.update({'b' + n: ((f,), P(at.tensor)) for n in 'ug' if prefix + n in w})
-            w['bd'] = ((d,), P(None))
+            w['bd'] = ((d,), P(at.fsdp))
         return w
 
     def moe_weights(self):
