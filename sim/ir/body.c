@@ -241,7 +241,7 @@ static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t
     for (int i = 0; i < s->out_count; i++) {
         const struct hb_value *v = &b->y->values[s->out[i]];
         bool kept = b->saved->keep[s->out[i]] != HB_KEEP_NO;
-        bool real = kept || (!v->fused && !v->trace_only);
+        bool real = kept || (!v->fused && (!v->trace_only || b->recomputed));
         b->made[i] = real ? place_value(b, s->out[i]) : HB_NONE;
     }
     if (place != HB_NONE)

@@ -275,6 +275,11 @@ void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y)
         s->flops *= hb_layer_shares(lo, y->values[s->out[0]].shape);
 }
 
+bool hb_layer_made_whole(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return !lo->habits->rings && y->block->unit > 1 && y->block->remat.policy != HB_POLICY_NONE;
+}
+
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
                  const char *name)
 {
@@ -385,6 +390,25 @@ static int build_unit(struct hb_lower *lo, struct hb_layer *y, int in, int64_t b
     return add_branch(lo, y, x, m, "post_norm2", "layer output");
 }
 
+/* A unit of several layers is made again as one. Where norms follow the branches, XLA:ROCm keeps
+ * the sums inside it as the next norm reads them (gemma3-27b, fsdp 4 and tensor 8, and -12b, 4 and
+ * 4, six layers: ten f32[8,8192,5376], no bf16 of them; XLA:CUDA has bf16). */
+static void widen_sums(const struct hb_lower *lo, struct hb_layer *y)
+{
+    const struct hb_remat *r = &y->block->remat;
+    if (!hb_layer_made_whole(lo, y) || !lo->habits->sums_remade || !y->block->post_norm ||
+        !lo->spec->precision.norm_f32)
+        return;
+    for (uint32_t i = 0; i < y->step_count; i++) {
+        struct hb_value *sum = &y->values[y->steps[i].out[0]];
+        if (y->steps[i].kind != HB_STEP_ADD || y->steps[i].out[0] == y->output ||
+            (sum->tags & (r->save | r->offload)))
+            continue;
+        sum->shape.dtype = HB_DT_F32;
+        sum->wide = true;
+    }
+}
+
 /* As many as a layer of deepseek-v3 has. */
 enum { MOST_VALUES = 64, MOST_STEPS = 64 };
 
@@ -415,4 +439,5 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
         y->output = build_unit(lo, y, y->output, batch);
     }
     y->name = name;
+    widen_sums(lo, y);
 }

@@ -27,7 +27,8 @@ struct hb_value {
     bool batch_dot;    /* result of a product with batch dimensions */
     bool cheap;        /* an iteration of a pipeline makes it again when its backward reads it */
     bool dots_only;    /* a product inside its step, which policy dots keeps and no other */
-    bool trace_only;   /* a residual that only policy none keeps, under a scan */
+    bool trace_only;   /* a residual that only policy none keeps, under a scan; not fused: and what
+                          is made again for a backward pass that reads it */
     bool unseen;       /* of the partitioner: no policy keeps it */
     bool wide;         /* in f32 where its gradient is not */
     bool relaid;       /* what it is made of, in another layout: policy none keeps one of them */
@@ -112,6 +113,8 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
 void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch);
 
 /* For the parts of a layer (attention.c, mlp.c, moe.c). */
+/* XLA:GPU: a unit of several layers is made again as one, with what leads from each to the next. */
+bool hb_layer_made_whole(const struct hb_lower *lo, const struct hb_layer *y);
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
 struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s);
 /* value in; value v made of it by an all-gather or an all-to-all over axis. */
