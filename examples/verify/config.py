@@ -34,6 +34,8 @@ def tree(value):
 def tensor_names(block):
     """The names that a policy may keep: those that the layer gives to its tensors."""
     names = ['layer_in', 'q', 'k', 'v', 'attn_ctx', 'attn_out', 'mlp_gate', 'mlp_up', 'mlp_down']
+    if block.attention.kind == 'mla':
+        names += ['mla_q', 'mla_kv']
     moe = block.get('moe')
     if not moe:
         return names + ['mlp_act']
@@ -57,20 +59,23 @@ def shown(value):
 
 
 def check_attention(path, a, platform):
-    if a.kind == 'mla':
-        raise Refused(path + '.kind: mla is not in the reference step; allowed: gqa, none')
     kernels = {'tpu': ('flash', 'naive'), 'cuda': ('flash', 'naive', 'blocked'),
                'rocm': ('naive', 'blocked')}[platform]
-    if a.kind == 'gqa':
+    # JAX's call of cuDNN's kernel has one width for keys and values, and no sinks.
+    if platform == 'cuda' and (a.kind == 'mla' or a.sinks):
+        kernels = kernels[1:]
+    if a.kind != 'none':
         only(path, a, kernel=kernels)
-    only(path, a, softmax=('f32', 'bf16'), dropout=0, fused_qkv=False, sinks=False, flash='splash',
+    if a.kind == 'mla':
+        only(path, a, bias=False, qk_norm=False)
+    only(path, a, softmax=('f32', 'bf16'), dropout=0, fused_qkv=False, flash='splash',
          fused_backward=False, qk_norm=(False, True, 'l2'))
     if platform != 'tpu' and a.kernel == 'flash':
         only(path, a, softcap=0)
     window = any(a.window) if isinstance(a.window, list) else a.window
-    if a.mask != 'causal' and (window or (a.kind == 'gqa' and a.kernel == 'blocked')):
+    if a.mask != 'causal' and (window or (a.kind != 'none' and a.kernel == 'blocked')):
         only(path, a, mask='causal')
-    if platform == 'tpu' and a.kernel == 'flash' and a.kind == 'gqa':
+    if platform == 'tpu' and a.kernel == 'flash' and a.kind != 'none':
         only(path, a, mask='causal')
 
 
@@ -83,7 +88,9 @@ def check_block(i, b, platform, fp8):
     if b.get('moe'):
         only(path + '.moe', b.moe, kind=('swiglu', 'geglu'), dispatch=('ragged', 'einsum'),
              router_dtype=('f32', 'bf16'), weight_sum=('compute', 'f32'), pad_to_capacity=False,
-             act_dtype='compute', buffer_factor=0, bias=False)
+             act_dtype='compute', buffer_factor=0)
+        if b.moe.shared_experts:
+            only(path + '.moe', b.moe, bias=False)
     else:
         only(path + '.mlp', b.mlp, fused=False, act_dtype='compute')
 

@@ -27,19 +27,48 @@ class Layer:
 
     # ---- weights: name -> (shape, spec)
     def weights(self):
+        w = self.latent_weights() if self.attention_keys.kind == 'mla' else self.grouped_weights()
+        if self.attention_keys.sinks:
+            w['sinks'] = ((self.attention_keys.heads,), P(None))
+        for name in ('ln1', 'ln2') + (('ln1p', 'ln2p') if self.block.post_norm else ()):
+            w.update(self.norm_weights(name))
+        w.update(self.moe_weights() if self.block.get('moe') else
+                 self.mlp_weights('w', self.block.mlp))
+        return w
+
+    def to_heads(self, wide, heads, width, over):
+        """A projection to heads, which `over` splits; with split_heads a dimension of their own."""
+        at = self.layout
+        if self.attention_keys.split_heads:
+            return (wide, heads, width), P(at.fsdp, over, None)
+        return (wide, heads * width), P(at.fsdp, over)
+
+    def from_heads(self, heads, width):
+        at, d = self.layout, self.config.model.d_model
+        if self.attention_keys.split_heads:
+            return (heads, width, d), P(at.tensor, None, at.fsdp)
+        return (heads * width, d), P(at.tensor, at.fsdp)
+
+    def latent_weights(self):
+        """Down to the ranks, a norm of each, up to the heads; the keys' rotary part comes with the
+        values' rank and is all heads'."""
+        a, at, d = self.attention_keys, self.layout, self.config.model.d_model
+        w = dict(wkva=((d, a.kv_lora_rank + a.qk_rope_head_dim), P(at.fsdp, None)),
+                 kvn=((a.kv_lora_rank,), P(None)),
+                 wkvb=self.to_heads(a.kv_lora_rank, a.heads, a.qk_nope_head_dim + a.v_head_dim,
+                                    at.tensor),
+                 wo=self.from_heads(a.heads, a.v_head_dim))
+        if a.q_lora_rank:
+            w.update(wqa=((d, a.q_lora_rank), P(at.fsdp, None)), qn=((a.q_lora_rank,), P(None)))
+        w['wq'] = self.to_heads(a.q_lora_rank or d, a.heads, a.head_dim, at.tensor)
+        return w
+
+    def grouped_weights(self):
         a, at, d = self.attention_keys, self.layout, self.config.model.d_model
         heads, kv, width = a.heads, a.kv_heads, a.head_dim
         over = at.heads(kv)
-        if a.split_heads:
-            w = dict(wq=((d, heads, width), P(at.fsdp, at.tensor, None)),
-                     wk=((d, kv, width), P(at.fsdp, over, None)),
-                     wv=((d, kv, width), P(at.fsdp, over, None)),
-                     wo=((heads, width, d), P(at.tensor, None, at.fsdp)))
-        else:
-            w = dict(wq=((d, heads * width), P(at.fsdp, at.tensor)),
-                     wk=((d, kv * width), P(at.fsdp, over)),
-                     wv=((d, kv * width), P(at.fsdp, over)),
-                     wo=((heads * width, d), P(at.tensor, at.fsdp)))
+        w = dict(wq=self.to_heads(d, heads, width, at.tensor), wk=self.to_heads(d, kv, width, over),
+                 wv=self.to_heads(d, kv, width, over), wo=self.from_heads(heads, width))
         if a.bias:
             w.update(bq=((heads * width,), P(at.tensor)), bk=((kv * width,), P(over)),
                      bv=((kv * width,), P(over)))
@@ -47,10 +76,6 @@ class Layer:
                 w['bo'] = ((d,), P(at.fsdp))
         if a.qk_norm is True:
             w.update(qn=((width,), P(None)), kn=((width,), P(None)))
-        for name in ('ln1', 'ln2') + (('ln1p', 'ln2p') if self.block.post_norm else ()):
-            w.update(self.norm_weights(name))
-        w.update(self.moe_weights() if self.block.get('moe') else
-                 self.mlp_weights('w', self.block.mlp))
         return w
 
     def norm_weights(self, name):
@@ -79,6 +104,9 @@ class Layer:
                  wd=((e, f, d), P(at.expert, at.tensor, at.fsdp)))
         if moe.router_bias:
             w['br'] = ((e,), P(None))
+        if moe.bias:
+            w.update(bg=((e, f), P(at.expert, at.tensor)), bu=((e, f), P(at.expert, at.tensor)),
+                     bd=((e, d), P(at.expert, None)))
         if moe.shared_experts:
             w.update(self.mlp_weights('s', moe, moe.shared_d_ff))
         return w
@@ -136,17 +164,27 @@ class Layer:
         return self.rms_norm(q, one), self.rms_norm(k, one)
 
     # ---- attention: q [batch, seq, heads, width], k and v with their own number of heads
-    def attention(self, q, k, v):
+    def attention(self, q, k, v, sinks):
         a = self.attention_keys
         if a.kind == 'none':
             return q
         if a.kernel == 'naive':
-            return self.naive(q, k, v)
+            return self.naive(q, k, v, sinks)
         if a.kernel == 'blocked':
-            return self.blocked(q, k, v)
+            return self.blocked(q, k, v, sinks)
         if self.config.compiler == 'xla-tpu':
-            return self.splash(q, k, v)
+            return self.splash(q, k, v, sinks)
         return self.cudnn(q, k, v)
+
+    def weighted(self, scores, v, sinks):
+        """Of scores [batch, kv heads, group, queries, keys]: the values' sum, [batch, queries, kv
+        heads, group, width]. A sink is one score more in the softmax's sum, of no value."""
+        o = jnp.einsum('bkgst,btkh->bskgh', jax.nn.softmax(scores, -1).astype(self.dtype), v)
+        if sinks is None:
+            return o
+        rest = jax.nn.logsumexp(scores.astype(F32), -1) - \
+            sinks.astype(F32).reshape(scores.shape[1], -1)[None, :, :, None]
+        return o * jax.nn.sigmoid(rest).transpose(0, 3, 1, 2)[..., None].astype(self.dtype)
 
     def softcap(self, scores):
         cap = self.attention_keys.softcap
@@ -159,7 +197,7 @@ class Layer:
             seen &= rows[:, None] - columns[None] < self.attention_keys.window
         return jnp.where(seen, scores, jnp.asarray(MASKED, scores.dtype))
 
-    def naive(self, q, k, v):
+    def naive(self, q, k, v, sinks):
         a = self.attention_keys
         b, s, heads, width = q.shape
         kv = k.shape[2]
@@ -172,10 +210,9 @@ class Layer:
             scores = self.hidden(scores, jnp.arange(s), jnp.arange(s))
         elif a.mask == 'causal_materialised':
             scores = scores + self.mask.astype(scores.dtype)
-        p = jax.nn.softmax(scores, axis=-1).astype(self.dtype)
-        return jnp.einsum('bkgst,btkh->bskgh', p, v).reshape(b, s, heads, width)
+        return self.weighted(scores, v, sinks).reshape(b, s, heads, v.shape[-1])
 
-    def blocked(self, q, k, v):
+    def blocked(self, q, k, v, sinks):
         """Plain attention of one block of queries after another, made again in the backward pass:
         what stands in for a flash kernel where there is none."""
         b, s, heads, width = q.shape
@@ -192,13 +229,11 @@ class Layer:
             seen = rows[:, None] >= jnp.arange(s)[None]
             if self.attention_keys.window:
                 seen &= rows[:, None] - jnp.arange(s)[None] < self.attention_keys.window
-            scores = jnp.where(seen, scores, MASKED)
-            return jnp.einsum('bkgst,btkh->bskgh', jax.nn.softmax(scores, -1).astype(self.dtype),
-                              v)
+            return self.weighted(jnp.where(seen, scores, MASKED), v, sinks)
         o = lax.map(jax.checkpoint(one, prevent_cse=False), (jnp.arange(s // size), blocks))
-        return o.transpose(1, 0, 2, 3, 4, 5).reshape(b, s, heads, width)
+        return o.transpose(1, 0, 2, 3, 4, 5).reshape(b, s, heads, v.shape[-1])
 
-    def splash(self, q, k, v):
+    def splash(self, q, k, v, sinks):
         """The TPU's flash kernel, each device on its own heads and sequences."""
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as sk
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as sm
@@ -213,22 +248,25 @@ class Layer:
                 return sm.LocalMask((s, s), (a.window - 1, 0), 0)
             return sm.CausalMask((s, s))
 
-        def run(q, k, v):
+        def run(q, k, v, *sinks):
             mask = sm.MultiHeadMask([head_mask() for _ in range(q.shape[1])])
             kernel = sk.make_splash_mha(
                 mask, block_sizes=sizes, head_shards=1, q_seq_shards=1,
                 residual_checkpoint_name='attn_ctx',
                 **(dict(attn_logits_soft_cap=float(a.softcap)) if a.softcap else {}))
+            if sinks:
+                return jax.vmap(lambda q, k, v: kernel(q, k, v, sinks=sinks[0]))(q, k, v)
             return jax.vmap(kernel)(q, k, v)
         q, k, v = [x.transpose(0, 2, 1, 3) for x in (q * (width ** -0.5), k, v)]
         q = q.astype(self.dtype)
+        given = () if sinks is None else (sinks.astype(F32),)
         if at.devices == 1:
-            o = run(q, k, v)
+            o = run(q, k, v, *given)
         else:
             qs = P(at.batch, at.tensor, None, None)
             ks = P(at.batch, at.heads(a.kv_heads), None, None)
-            o = jax.shard_map(run, mesh=at.mesh, in_specs=(qs, ks, ks), out_specs=qs,
-                              check_vma=False)(q, k, v)
+            o = jax.shard_map(run, mesh=at.mesh, in_specs=(qs, ks, ks) + (P(at.tensor),) * len(given),
+                              out_specs=qs, check_vma=False)(q, k, v, *given)
         return o.transpose(0, 2, 1, 3)
 
     def cudnn(self, q, k, v):
@@ -246,22 +284,48 @@ class Layer:
         """q, k and v of the normed residual."""
         a = self.attention_keys
         b, s, _ = y.shape
-        if a.split_heads:
-            out = [self.product('bsd,dnh->bsnh', y, w[n]) for n in ('wq', 'wk', 'wv')]
-            if a.bias:
-                out = [x + self.cast(w[n]).reshape(x.shape[2:])
-                       for x, n in zip(out, ('bq', 'bk', 'bv'))]
-            return out
-        if a.bias:
+        if a.bias and not a.split_heads:
             return [(self.product('bsd,de->bse', y, w['w' + n]) + self.cast(w['b' + n])).reshape(
                 b, s, -1, a.head_dim) for n in 'qkv']
-        return [self.product('bsd,de->bse', y, w[n]).reshape(b, s, -1, a.head_dim)
-                for n in ('wq', 'wk', 'wv')]
+        out = [self.heads_of(y, w['w' + n], a.head_dim) for n in 'qkv']
+        if a.bias:
+            out = [x + self.cast(w['b' + n]).reshape(x.shape[2:]) for x, n in zip(out, 'qkv')]
+        return out
 
-    def attend(self, y, w):
-        """Attention with its projections; without the residual."""
+    def heads_of(self, x, w, width):
+        """The product by a weight to heads: [batch, seq, heads, width]."""
+        if self.attention_keys.split_heads:
+            return self.product('bsd,dnh->bsnh', x, w)
+        return self.product('bsd,de->bse', x, w).reshape(*x.shape[:2], -1, width)
+
+    def latent(self, y, w):
+        """q, k and v by way of low ranks (DeepSeek-V2): what has no position comes up from the
+        rank of keys and values, the rotary part of the keys is one for all heads."""
         a, at = self.attention_keys, self.layout
-        b, s, _ = y.shape
+
+        def down(name):
+            return at.constrain(self.product('bsd,dr->bsr', y, w[name]), at.batch, at.seq, None)
+        low_q = y
+        if a.q_lora_rank:
+            low_q = checkpoint_name(self.rms_norm(down('wqa'), w['qn']), 'mla_q')
+        q = self.heads_of(low_q, w['wq'], a.head_dim)
+        low, turned = jnp.split(down('wkva'), [a.kv_lora_rank], -1)
+        low = checkpoint_name(self.rms_norm(low, w['kvn']), 'mla_kv')
+        turned = checkpoint_name(turned, 'mla_kv')[:, :, None]
+        q = at.constrain(q, at.batch, at.seq, at.tensor, None)
+        up = at.constrain(self.heads_of(low, w['wkvb'], a.qk_nope_head_dim + a.v_head_dim),
+                          at.batch, None, at.tensor, None)
+        k, v = jnp.split(up, [a.qk_nope_head_dim], -1)
+        if a.rope:
+            plain, q = jnp.split(q, [a.qk_nope_head_dim], -1)
+            q, turned = jnp.concatenate([plain, self.rope(q)], -1), self.rope(turned)
+        turned = jnp.broadcast_to(turned, k.shape[:3] + turned.shape[3:])
+        k = at.constrain(jnp.concatenate([k, turned], -1), at.batch, None, at.tensor, None)
+        return q, k, v
+
+    def full_rank(self, y, w):
+        """q, k and v with their norms and rotations."""
+        a, at = self.attention_keys, self.layout
         q, k, v = self.project(y, w)
         over = at.heads(a.kv_heads)
         q = at.constrain(q, at.batch, at.seq, at.tensor, None)
@@ -271,13 +335,20 @@ class Layer:
             q, k = self.qk_norm(q, k, w)
         if a.rope:
             q, k = self.rope(q), self.rope(k)
+        return q, k, v
+
+    def attend(self, y, w):
+        """Attention with its projections; without the residual."""
+        a, at = self.attention_keys, self.layout
+        b, s, _ = y.shape
+        q, k, v = self.latent(y, w) if a.kind == 'mla' else self.full_rank(y, w)
         q, k, v = [checkpoint_name(x, n) for x, n in ((q, 'q'), (k, 'k'), (v, 'v'))]
-        o = self.attention(q, k, v)
+        o = self.attention(q, k, v, w.get('sinks'))
         o = checkpoint_name(at.constrain(o, at.batch, at.seq, at.tensor, None), 'attn_ctx')
         if a.split_heads:
             o = self.product('bsnh,nhd->bsd', o, w['wo'])
         else:
-            o = self.product('bse,ed->bsd', o.reshape(b, s, a.heads * a.head_dim), w['wo'])
+            o = self.product('bse,ed->bsd', o.reshape(b, s, -1), w['wo'])
         if 'bo' in w:
             o = o + self.cast(w['bo'])
         return checkpoint_name(at.constrain(o, *at.residual()), 'attn_out')
@@ -348,10 +419,13 @@ class Layer:
         else:
             x = at.constrain(x, at.batch, None, None, None)
             spec = (at.batch, None, None, at.tensor)
-        gate, up = [checkpoint_name(at.constrain(
-            jnp.einsum('becd,edf->becf', x, self.cast(w[n])), *spec), name)
-            for n, name in (('wg', 'mlp_gate'), ('wu', 'mlp_up'))]
-        o = jnp.einsum('becf,efd->becd', self.act(moe.kind, gate, up), self.cast(w['wd']))
+
+        def product(form, x, n):
+            made = jnp.einsum(form, x, self.cast(w['w' + n]))
+            return made + self.cast(w['b' + n])[None, :, None] if moe.bias else made
+        gate, up = [checkpoint_name(at.constrain(product('becd,edf->becf', x, n), *spec), name)
+                    for n, name in (('g', 'mlp_gate'), ('u', 'mlp_up'))]
+        o = product('becf,efd->becd', self.act(moe.kind, gate, up), 'd')
         o = checkpoint_name(at.constrain(o, *(spec[:3] + (None,))), 'moe_out')
         if moe.weight_sum == 'f32':
             return jnp.einsum('bsec,becd->bsd', combine.astype(F32), o.astype(F32)).astype(
@@ -362,7 +436,7 @@ class Layer:
         """Tokens sorted by expert, one grouped product; each device has all experts' weights."""
         at, moe = self.layout, self.block.moe
 
-        def run(y, weights, chosen, wg, wu, wd):
+        def run(y, weights, chosen, w):
             b, s, d = y.shape
             rows, k = b * s, moe.top_k
             flat, e = y.reshape(rows, d), chosen.reshape(rows * k)
@@ -370,9 +444,13 @@ class Layer:
             back = jnp.argsort(order)
             sizes = jnp.bincount(e, length=moe.experts).astype(jnp.int32)
             x = checkpoint_name(flat[order // k], 'moe_sorted')
-            gate = checkpoint_name(self.grouped(x, wg, sizes, 1), 'mlp_gate')
-            up = checkpoint_name(self.grouped(x, wu, sizes, 1), 'mlp_up')
-            o = checkpoint_name(self.grouped(self.act(moe.kind, gate, up), wd, sizes, 2), 'moe_out')
+
+            def product(x, n, along):
+                made = self.grouped(x, w['w' + n], sizes, along)
+                return made + self.cast(w['b' + n])[e[order]] if moe.bias else made
+            gate = checkpoint_name(product(x, 'g', 1), 'mlp_gate')
+            up = checkpoint_name(product(x, 'u', 1), 'mlp_up')
+            o = checkpoint_name(product(self.act(moe.kind, gate, up), 'd', 2), 'moe_out')
             o = o[back].reshape(rows, k, d)
             share = weights.reshape(rows, k)
             if moe.weight_sum == 'f32':
@@ -382,14 +460,19 @@ class Layer:
                 r = jnp.einsum('tkd,tk->td', o, share.astype(self.dtype)).reshape(b, s, d)
             return lax.psum(r, 'tensor') if at.tensor else r
         if at.devices == 1:
-            return run(y, weights, chosen, w['wg'], w['wu'], w['wd'])
+            return run(y, weights, chosen, w)
         rows = P(at.batch, None, None)
         over = at.fsdp if self.config.precision.fp8_gather else None
-        inner, down = P(None, over, at.tensor), P(None, at.tensor, over)
+        specs = dict(wg=P(None, over, at.tensor), wu=P(None, over, at.tensor),
+                     wd=P(None, at.tensor, over))
+        if moe.bias:
+            specs.update(bg=P(None, at.tensor), bu=P(None, at.tensor), bd=P(None, None))
+        given = {n: self.cast(w[n]) for n in specs}
+        if moe.bias:  # of what is summed over the axis, each device adds its share
+            given['bd'] = given['bd'] / self.config.mesh.tensor
         return jax.shard_map(
-            run, mesh=at.mesh, in_specs=(rows, rows, rows, inner, inner, down), out_specs=rows,
-            check_vma=False)(
-                y, weights, chosen, self.cast(w['wg']), self.cast(w['wu']), self.cast(w['wd']))
+            run, mesh=at.mesh, in_specs=(rows, rows, rows, specs), out_specs=rows,
+            check_vma=False)(y, weights, chosen, given)
 
     def feed_forward(self, y, w):
         if not self.block.get('moe'):

@@ -232,7 +232,12 @@ if command -v python3 >/dev/null 2>&1; then
     refuses remat.every=2 'remat.every: 2 is not in the reference step; allowed: 1'
     refuses 'remat={policy: none, modules: [mlp]}' 'remat.modules: parts of a layer'
     refuses model.positions=16 'model.positions: 16 learnt positions, and sequences of'
-    refuses 'model.blocks[0].attention.sinks=true' 'model.blocks[0].attention.sinks: true'
+    refuses 'model.blocks[0].attention.fused_qkv=true' 'model.blocks[0].attention.fused_qkv: true'
+    model=$work/shared.yaml
+    sed 's/llama3-8b/deepseek-v2-lite/' "$work/m.yaml" >"$model"
+    refuses 'model.blocks[1].moe.bias=true' 'model.blocks[1].moe.bias: true is not in the reference step; allowed: false'
+    refuses 'model.blocks[0].attention.bias=true' 'model.blocks[0].attention.bias: true is not in the reference step; allowed: false'
+    model=$work/m.yaml
     refuses 'model.blocks[0].mlp.fused=true' 'model.blocks[0].mlp.fused: true'
     refuses 'model.blocks[0].pipelined=false' 'model.blocks[0].pipelined: false'
     refuses precision.params=f16 'precision.params: f16 is not in the reference step; allowed: f32, bf16'
@@ -250,6 +255,20 @@ YAML
     model=$work/h100.yaml
     refuses optimizer.offload=pinned_host \
         'optimizer.offload: pinned_host cannot be judged without a device on GPUs'
+    refuses 'model.blocks[0].attention.sinks=true' \
+        'model.blocks[0].attention.kernel: flash is not in the reference step; allowed: naive, blocked'
+    sed 's/llama3-8b/deepseek-v2-lite/' "$work/h100.yaml" >"$work/mla.yaml"
+    model=$work/mla.yaml
+    refuses remat.every=1 \
+        'model.blocks[0].attention.kernel: flash is not in the reference step; allowed: naive, blocked'
+    for card in deepseek-v2-lite deepseek-v3 gpt-oss-20b mixtral-8x7b gemma3-4b bloom-176b; do
+        printf 'model: {preset: %s}\nhardware: {device: tpu-v5p, count: 1}\n' $card >"$work/card.yaml"
+        expect 0 hbmsim models $card --json
+        sed -n 's/^      "parameters": \([0-9]*\),$/\1/p' "$work/out" >"$work/wanted"
+        expect 0 hbmsim verify "$work/card.yaml" --input
+        ok "$card has its card's parameters" sh -c "python3 -B tests/cli/verify_weights.py <'$work/out' >'$work/counted'"
+        same "$work/counted" "$work/wanted"
+    done
     interpreter bare_python <<'SH'
 exec python3 -S -E -s "$@"
 SH
