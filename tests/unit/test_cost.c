@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/rng.h"
 #include "hw/link.h"
 #include "sim/engine/cost.h"
+#include "sim/engine/dating.h"
 
 static struct hb_arena *arena;
 static struct hb_device dev;
@@ -336,6 +338,33 @@ static void absurd_inputs_stay_in_range(void **state)
     assert_int_equal(ns(op), INT64_C(10000000000000) + 7);
 }
 
+/* Of few sizes, so that most are as long as one before; of more than are remembered at once. */
+static void ops_of_a_step_share_its_time(void **state)
+{
+    (void)state;
+    static const enum hb_op_kind kinds[] = {HB_OP_COPY, HB_OP_ELEMENTWISE, HB_OP_MATMUL};
+    enum { OPS = 8000, FIRST = 1000 };
+    struct hb_rng rng = hb_rng_seed(7);
+    struct hb_timing t = {.step_ns = 123456789};
+    double sum = 0, at = 0;
+    for (int i = 0; i < OPS; i++)
+        add((struct hb_op){.kind = kinds[hb_rng_range(&rng, 0, 2)],
+                           .dtype = HB_DT_BF16,
+                           .flops = 1e6 * (double)hb_rng_range(&rng, 0, 30),
+                           .moved_bytes = 1e4 * (double)hb_rng_range(&rng, 0, 30)});
+    prog.caching.second_op = FIRST;
+    assert_true(hb_dating_make(arena, &prog, &dev, &t));
+    assert_int_equal(t.span_count, OPS - FIRST);
+    for (uint32_t i = FIRST; i < OPS; i++)
+        sum += (double)ns_of(i);
+    for (uint32_t i = FIRST; i < OPS; i++) {
+        assert_int_equal(t.spans[i - FIRST].op, i);
+        assert_int_equal(t.op_start_ns[i], (int64_t)(at * (double)t.step_ns / sum));
+        at += (double)ns_of(i);
+        assert_int_equal(t.op_end_ns[i], (int64_t)(at * (double)t.step_ns / sum));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +385,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_copy_in_the_64th_loop_is_not_beside_the_step, start, end),
         cmocka_unit_test_setup_teardown(marks_and_waits_take_no_time, start, end),
         cmocka_unit_test_setup_teardown(absurd_inputs_stay_in_range, start, end),
+        cmocka_unit_test_setup_teardown(ops_of_a_step_share_its_time, start, end),
     };
     return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
 }

@@ -166,6 +166,25 @@ static void a_block_before_a_hole_goes_later(void **state)
     give(c, third);
 }
 
+/* With a block of its own as large as both are, the one that is smaller by itself goes. */
+static void a_block_before_a_hole_goes_before_its_equal(void **state)
+{
+    (void)state;
+    uint32_t first, second, block;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true, .limit_bytes = 210 * mib});
+    int64_t start = place_of(c, 10 * mib, 0, &block);
+    first = take(c, 50 * mib, 0);
+    take(c, 10 * mib, 0);
+    second = take(c, 50 * mib, 0);
+    take(c, 12 * mib, 0);
+    give(c, first);
+    take(c, 100 * mib, 1); /* of the first 10 + 40 MiB 40 go back */
+    assert_int_equal(reserved(c), 200 * mib);
+    give(c, second);
+    assert_int_equal(place_of(c, 9 * mib, 0, &block), start + 10 * mib);
+}
+
 /* It still goes before the end of the range, which has no bound. */
 static void a_block_before_a_hole_goes_before_the_end(void **state)
 {
@@ -267,6 +286,10 @@ static void large_blocks_stay_whole(void **state)
     take(c, 90 * mib, 0); /* it, whole */
     assert_int_equal(reserved(c), 200 * mib);
     assert_int_equal(hb_cuda_stats(c).allocated_bytes, 200 * mib);
+    c = hb_cuda_new(arena, (struct hb_cuda_limits){.max_split_bytes = 64 * mib});
+    give(c, take(c, 70 * mib, 0));
+    take(c, 64 * mib, 0); /* as much as the limit is no small one: it, whole */
+    assert_int_equal(reserved(c), 70 * mib);
 }
 
 /* {n, bytes, stream}: request n; {-1 - n, 0, 0}: n is given back. */
@@ -383,6 +406,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_range_goes_last),
         cmocka_unit_test(pages_go_back_from_the_middle),
         cmocka_unit_test(a_block_before_a_hole_goes_later),
+        cmocka_unit_test(a_block_before_a_hole_goes_before_its_equal),
         cmocka_unit_test(a_block_before_a_hole_goes_before_the_end),
         cmocka_unit_test(a_failure_gives_back_and_tries_again),
         cmocka_unit_test(unsplit_blocks_go_first),

@@ -130,6 +130,19 @@ static void links_are_followed(void **state)
     assert_string_equal(read_file("target"), "new");
 }
 
+/* Of a process whose input is closed the first is 0. */
+static void any_descriptor_will_do(void **state)
+{
+    (void)state;
+    int kept = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    put("new", "text");
+    assert_string_equal(read_file("new"), "text");
+    if (kept >= 0)
+        assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    close(kept);
+}
+
 static void devices_are_written_not_replaced(void **state)
 {
     (void)state;
@@ -333,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_dropped_output_leaves_the_old_file, start, end),
         cmocka_unit_test_setup_teardown(permissions_are_kept, start, end),
         cmocka_unit_test_setup_teardown(the_umask_holds_for_new_files, start, end),
+        cmocka_unit_test_setup_teardown(any_descriptor_will_do, start, end),
         cmocka_unit_test_setup_teardown(links_are_followed, start, end),
         cmocka_unit_test_setup_teardown(devices_are_written_not_replaced, start, end),
         cmocka_unit_test_setup_teardown(what_is_interrupted_goes_on, start, end),

@@ -33,6 +33,26 @@ static void run(const char *const *sets, int count)
     assert_true(brief.timing.span_count == 0 && result.timing.span_count > 0);
 }
 
+static bool loads(int64_t processes)
+{
+    spec.load.processes = processes;
+    return hb_result_run(u.env.arena, &u.diag, &spec, &device, &result);
+}
+
+/* Between two powers of which the first can be loaded and what is asked for cannot. */
+static void a_load_beyond_the_range_is_told(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"load.method=device_put"};
+    int64_t n = 1;
+    run(sets, 1);
+    while (n < INT64_C(1) << 40 && loads(n))
+        n *= 2;
+    assert_in_range(n, 2, INT64_C(1) << 39); /* n is too many, but for what is told of 2 n */
+    for (int64_t asked = n; asked <= 2 * n; asked += n / 8)
+        assert_false(loads(asked));
+}
+
 /* What cannot be lowered has no result, and one word for it: nothing is asked of it. */
 static void a_step_beyond_the_range_is_told(void **state)
 {
@@ -338,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_step_beyond_the_range_is_told),
+        TEST(a_load_beyond_the_range_is_told),
         TEST(the_budget_has_three_sources),
         TEST(the_work_is_the_same),
         TEST(mfu_counts_whole_squares),

@@ -4,6 +4,9 @@
  * share). The records of the bench are in tests/golden/torch-lab.jsonl. */
 #include "tests/unit/torch_step.h"
 
+#include "hw/device.h"
+#include "sim/engine/measure.h"
+
 static const char *const keys[] = {
     "remat: {policy: none}\n",
     "remat: {policy: full}\n",
@@ -329,6 +332,21 @@ static void what_is_not_known_is_refused(void **state)
     }
 }
 
+static void both_are_told_as_each_alone(void **state)
+{
+    (void)state;
+    struct hb_device device;
+    struct hb_spec spec = read_spec("remat: {policy: full}\n");
+    int64_t bytes = -1, ns = -1, peak_bytes, step_ns;
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, "nvidia-h100",
+                               (struct hb_loc){0}, &device));
+    assert_true(hb_measure_peak(u.env.arena, &spec, &peak_bytes));
+    assert_true(hb_measure_step(u.env.arena, &spec, &device, &step_ns));
+    assert_true(hb_measure_both(u.env.arena, &u.diag, &spec, &device, &bytes, &ns));
+    assert_int_equal(bytes, peak_bytes);
+    assert_int_equal(ns, step_ns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +364,7 @@ int main(void)
         TEST(segments_lie_side_by_side),
         TEST(nothing_is_taken_for_nothing),
         TEST(what_is_not_known_is_refused),
+        TEST(both_are_told_as_each_alone),
     };
     return cmocka_run_group_tests_name("torch", tests, NULL, NULL);
 }

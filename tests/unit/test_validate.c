@@ -108,6 +108,8 @@ static void a_case_has_both_sides(void **state)
     assert_int_equal(run_case(&r).fits_predicted, 0);
     r.spec.hardware.hbm_bytes = m.peak_bytes;
     assert_int_equal(run_case(&r).fits_predicted, 1);
+    r.spec.hardware.hbm_bytes = 0; /* not told */
+    assert_int_equal(run_case(&r).fits_predicted, -1);
 }
 
 /* Budgets at 0.8, 0.9, 1.1 and 1.25 of the measured peak. */
@@ -171,19 +173,27 @@ static void rematerialised_records_stand_apart(void **state)
 }
 
 /* State, gradients like parameters, saved inputs of three layers, f32 logits. */
+/* Logits of which no other tensor is as large, and of which the products are larger. */
 static void the_usual_formula_is_that_of_people(void **state)
 {
     (void)state;
-    struct hb_record r = RECORD("a", "step.donate=true");
-    struct hb_case c = run_case(&r);
-    int64_t layer = 4 * 128 * 128 + 3 * 128 * 256 + 2 * 128;
-    int64_t count = 3 * layer + 2 * 512 * 128 + 128;
-    int64_t inputs = 2 * (4 * 2 * 128) + 4; /* tokens, labels, step counter */
-    int64_t saved = 3 * (2 * 2 * 128 * 128);
-    int64_t logits = 4 * 2 * 128 * 512;
-    assert_int_equal(c.predicted_part[HB_PART_ARGUMENT], 12 * count + inputs);
-    assert_int_equal(c.usual_bytes, 16 * count + inputs + saved + logits);
-    assert_near(c.usual_error_pct, 100 * ((double)c.usual_bytes / (double)(INT64_C(1) << 30) - 1));
+    static const int64_t sizes[][2] = {{512, 256}, {128, 1024}}; /* vocab, d_ff */
+    for (int i = 0; i < 2; i++) {
+        int64_t vocab = sizes[i][0], ff = sizes[i][1];
+        struct hb_record r =
+            RECORD("a", hb_arena_printf(u.env.arena, "model.vocab=%lld", (long long)vocab),
+                   hb_arena_printf(u.env.arena, "model.blocks[0].mlp.d_ff=%lld", (long long)ff));
+        struct hb_case c = run_case(&r);
+        int64_t layer = 4 * 128 * 128 + 3 * 128 * ff + 2 * 128;
+        int64_t count = 3 * layer + 2 * vocab * 128 + 128;
+        int64_t inputs = 2 * (4 * 2 * 128) + 4; /* tokens, labels, step counter */
+        int64_t saved = 3 * (2 * 2 * 128 * 128);
+        int64_t logits = 4 * 2 * 128 * vocab;
+        assert_int_equal(c.predicted_part[HB_PART_ARGUMENT], 12 * count + inputs);
+        assert_int_equal(c.usual_bytes, 16 * count + inputs + saved + logits);
+        double of_gib = (double)c.usual_bytes / (double)(INT64_C(1) << 30);
+        assert_near(c.usual_error_pct, 100 * (of_gib - 1));
+    }
 }
 
 /* --- statistics --- */
