@@ -172,6 +172,23 @@ static void a_search_may_exclude_by_most_peak(void **state)
     }
 }
 
+/* What is not told as beyond 2^62 is below it, to the last. */
+static void ends_beyond_the_range_are_told(void **state)
+{
+    (void)state;
+    struct hb_spec spec = read_spec("tpu-v5p", "");
+    int64_t low = 1, high = INT64_C(1) << 62;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (hb_interval_high(&spec, 0.95, middle) == INT64_MAX)
+            high = middle;
+        else
+            low = middle;
+    }
+    assert_true(low > INT64_C(1) << 60);
+    assert_true(hb_interval_high(&spec, 0.95, low) < INT64_C(1) << 62);
+}
+
 static uint32_t value_of(const struct hb_spec *spec, enum hb_interval_fact fact)
 {
     return hb_interval_value(hb_interval_kind(spec), fact);
@@ -340,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_table_is_sorted_and_dated, start, end),
         cmocka_unit_test_setup_teardown(ends_hold_their_share_of_the_records, start, end),
         cmocka_unit_test_setup_teardown(a_search_may_exclude_by_most_peak, start, end),
+        cmocka_unit_test_setup_teardown(ends_beyond_the_range_are_told, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_reached_is_said, start, end),
         cmocka_unit_test_setup_teardown(kinds_are_known_by_their_facts, start, end),
         cmocka_unit_test_setup_teardown(experts_and_sequences_tell, start, end),

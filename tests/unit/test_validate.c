@@ -110,6 +110,8 @@ static void a_case_has_both_sides(void **state)
     assert_int_equal(run_case(&r).fits_predicted, 1);
     r.spec.hardware.hbm_bytes = 0; /* not told */
     assert_int_equal(run_case(&r).fits_predicted, -1);
+    r.peak_bytes = 0;
+    assert_near(run_case(&r).error_pct, 0);
 }
 
 /* Budgets at 0.8, 0.9, 1.1 and 1.25 of the measured peak. */
