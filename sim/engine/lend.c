@@ -38,12 +38,12 @@ static int compare_size(const void *a, const void *b)
     return (*left)->order < (*right)->order ? -1 : (*left)->order > (*right)->order;
 }
 
+/* Of an item that the slot may hold. */
 static bool is_free(const struct lend *l, uint32_t slot, const struct hb_heap_item *item)
 {
     const struct hb_lend_slot *own = &l->slots[slot];
     /* What the update reads may become its result in place. */
-    if (item->start <= own->after || item->end > own->until ||
-        (item->end == own->until && item->bytes != own->bytes))
+    if (item->end == own->until && item->bytes != own->bytes)
         return false;
     for (uint32_t i = l->first[slot]; i != UINT32_MAX; i = l->stays[i].next)
         if (item->start <= l->stays[i].end && l->stays[i].start <= item->end)

@@ -99,7 +99,7 @@ static void visit_touches(struct search *s, visit_fn *visit)
         const struct hb_op *op = &p->ops[i];
         for (uint32_t r = 0; r < op->read_count + op->write_count; r++)
             visit(s, s->root[p->refs[op->refs_at + r]], i, op->loop);
-        if (op->kind != HB_OP_DONE || op->start == HB_NONE)
+        if (op->kind != HB_OP_DONE)
             continue;
         const struct hb_op *begun = &p->ops[op->start];
         for (uint32_t r = 0; r < begun->read_count + begun->write_count; r++)

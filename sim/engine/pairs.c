@@ -153,14 +153,14 @@ static bool differ_in_one(const struct hb_pairs_side *a, const struct hb_pairs_s
     uint32_t i = 0, k = 0;
     int different = 0;
     while ((i < a->count || k < b->count) && different < 2) {
-        bool left = k == b->count || (i < a->count && a->leaves[i].key <= b->leaves[k].key);
-        bool right = i == a->count || (k < b->count && b->leaves[k].key <= a->leaves[i].key);
-        if (!left || !right || a->leaves[i].value != b->leaves[k].value) {
-            *out_key = left ? a->leaves[i].key : b->leaves[k].key;
+        uint32_t left = i < a->count ? a->leaves[i].key : UINT32_MAX;
+        uint32_t right = k < b->count ? b->leaves[k].key : UINT32_MAX;
+        if (left != right || a->leaves[i].value != b->leaves[k].value) {
+            *out_key = left < right ? left : right;
             different++;
         }
-        i += left;
-        k += right;
+        i += left <= right;
+        k += right <= left;
     }
     return different == 1;
 }
