@@ -145,5 +145,5 @@ help:                     ## this list
 include lib/rules.mk python/rules.mk
 FORCE:
 .PHONY: accuracy calibration pictures all unit test check lint golden golden-update torture fuzz cov mutate bench install uninstall \
-        clean help library tsan wheel dist package builds FORCE
+        clean help library memcheck tsan wheel dist package builds FORCE
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

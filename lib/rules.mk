@@ -14,6 +14,8 @@ package:                  ## the tarball, Debian's packages from it, lintian, th
 	$(Q)sh tests/package.sh
 mutants:                  ## N=15 SEED=1: of base, engine, graph, solver each N operators turned: which does no test notice?
 	$(Q)CC="$(CC)" python3 tests/mutants.py --each $(or $(N),15) --seed $(or $(SEED),1)
+memcheck: all unit        ## unit tests and one run of each command under valgrind
+	$(Q)HB_BUILD=$(B) HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/memcheck.sh
 tsan:                     ## the library's threads and sweep --jobs under ThreadSanitizer
 	$(Q)$(MAKE) --no-print-directory TSAN=1 all
 	$(Q)BUILD=$(BUILD)/tsan CC="$(CC)" sh tests/library/tsan.sh
