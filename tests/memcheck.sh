@@ -27,6 +27,7 @@ judge() {
     rm -f "$work"/log.*
     status=0
     timeout 1200 valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
+        --suppressions=tests/memcheck.supp \
         --child-silent-after-fork=yes --log-file="$work/log.%p" \
         "$@" >"$work/out" 2>&1 </dev/null || status=$?
     if [ "$status" -lt 124 ] && ! cat "$work"/log.* | grep -q .; then
