@@ -405,6 +405,8 @@ static struct hb_segment layers_alone(struct hb_arena *scratch, const struct hb_
         s.live[k] = hb_arena_alloc(scratch, s.slot_count, sizeof *s.live[k]);
     memset(s.fixed, 0, sizeof s.fixed);
     memset(s.bound_ns, 0, sizeof s.bound_ns);
+    s.bounds[0] = 0;
+    s.bound_count = 1;
     s.fixed[HB_BYTES_DEVICE] = fixed;
     hb_segment_find_high(scratch, &s);
     return s;

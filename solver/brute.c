@@ -49,8 +49,10 @@ static bool any_odd(const struct walk *w, uint32_t count)
 static int64_t path_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
 {
     int64_t sum = s->bound_ns[0];
-    for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[0]; i++)
-        sum += s->items[parts[i].item].bound_ns[0][parts[i].steps];
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t *by_steps = s->items[parts[i].item].bound_ns[0];
+        sum += by_steps ? by_steps[parts[i].steps] : 0;
+    }
     return sum;
 }
 

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/str.h"
 
-enum { MOST_TABLES = 48, CHAINS = 256, KEY_WORDS = 17 + MOST_TABLES };
+enum { MOST_TABLES = 48, CHAINS = 256, OWN_WORDS = 17, KEY_WORDS = OWN_WORDS + MOST_TABLES };
 
 /* How an op's cost follows the layers; equal rules share a table. */
 struct rule {
@@ -20,9 +20,14 @@ struct rule {
     int64_t still_bytes;
     const int64_t *tables[MOST_TABLES];
     uint32_t table_count;
-    uint64_t key[KEY_WORDS]; /* all that its cost follows from */
+    uint64_t key[KEY_WORDS]; /* all that its cost follows from: key_words of them */
     int64_t *ns;
 };
+
+static uint32_t key_words(const struct rule *r)
+{
+    return OWN_WORDS + r->table_count;
+}
 
 struct find {
     struct hb_arena *arena;
@@ -68,7 +73,7 @@ static uint64_t bits_of(double value)
 static void make_key(const struct find *f, uint32_t index, struct rule *r)
 {
     const struct hb_op *op = &f->p.ops[index];
-    const uint64_t words[KEY_WORDS - MOST_TABLES] = {(uint64_t)op->kind,
+    const uint64_t words[OWN_WORDS] = {(uint64_t)op->kind,
                                                      (uint64_t)op->stream,
                                                      (uint64_t)op->dtype,
                                                      (uint64_t)op->axis,
@@ -87,13 +92,13 @@ static void make_key(const struct find *f, uint32_t index, struct rule *r)
                                                      (uint64_t)hb_cost_op_ns(&f->cost, index)};
     memcpy(r->key, words, sizeof words);
     for (uint32_t i = 0; i < r->table_count; i++)
-        r->key[KEY_WORDS - MOST_TABLES + i] = (uintptr_t)r->tables[i];
+        r->key[OWN_WORDS + i] = (uintptr_t)r->tables[i];
 }
 
 static uint32_t chain_of(const struct rule *r)
 {
     uint64_t hash = HB_HASH_START;
-    for (int i = 0; i < KEY_WORDS; i++)
+    for (uint32_t i = 0; i < key_words(r); i++)
         hash = hb_hash(hash, r->key[i]);
     return (uint32_t)(hash >> 32) % CHAINS;
 }
@@ -105,7 +110,9 @@ static bool make_rule(struct find *f, uint32_t index, struct rule *r)
     const struct hb_op *a = &o->pair.a->ops[index], *b = &o->pair.b->ops[index];
     uint32_t owner = o->op_owner[index];
     double all_a = operand_bytes(o->pair.a, a), all_b = operand_bytes(o->pair.b, b);
-    *r = (struct rule){.flops_a = a->flops};
+    r->next = r->table_count = 0;
+    r->still_bytes = 0;
+    r->flops_a = a->flops;
     if (owner >= HB_ENDS || !same_but_size(a, b) || !(all_a > 0) || !(all_b > 0))
         return false;
     r->moved_part = a->moved_bytes / all_a;
@@ -169,6 +176,12 @@ static bool is_flat(const struct find *f, const int64_t *ns)
     return true;
 }
 
+static bool is_same_rule(const struct rule *a, const struct rule *b)
+{
+    return a->table_count == b->table_count &&
+           memcmp(a->key, b->key, key_words(a) * sizeof *a->key) == 0;
+}
+
 static const int64_t *find_table(struct find *f, uint32_t index)
 {
     struct rule rule;
@@ -176,7 +189,7 @@ static const int64_t *find_table(struct find *f, uint32_t index)
         return NULL;
     uint32_t *chain = &f->chains[chain_of(&rule)];
     for (uint32_t i = *chain; i; i = f->rules[i - 1].next)
-        if (memcmp(f->rules[i - 1].key, rule.key, sizeof rule.key) == 0)
+        if (is_same_rule(&f->rules[i - 1], &rule))
             return f->rules[i - 1].ns;
     fill_rule(f, index, &rule);
     rule.next = *chain;

@@ -22,6 +22,14 @@ struct trips {
     struct times after[HB_REPLAY_TIMES][MOST_KEPT];
 };
 
+/* An item's turn in a slot at so many steps. */
+struct turn {
+    struct hb_matrix *m; /* or null */
+    bool row_known;
+    int from; /* what it comes to where only that is not free */
+    struct times row;
+};
+
 /* What of an op is looked at each time it is run. */
 struct light {
     uint32_t roots_at; /* into roots: of what it reads, then of what it writes */
@@ -44,10 +52,11 @@ struct hb_replay {
     const struct hb_timed *t;
     struct light *ops;
     uint32_t *roots;
-    struct hb_matrix **turns; /* [(item x (steps + 1) + steps) x slots + slot]; or null */
+    struct turn **turns;      /* [(item x (steps + 1) + steps) x slots + slot]; or null */
     struct hb_matrix **ends;  /* by slot; or null */
     struct trips **trips;     /* [slot x groups + group]: of those that have one; else null */
-    bool *looked;             /* the same: it is known */
+    bool *looked;             /* the same: it is known, and */
+    bool (*moved)[HB_REPLAY_TIMES]; /* what its ops move (hb_matrix) */
     /* of the stretch that is being run */
     int64_t steps;
     struct times now;
@@ -206,12 +215,12 @@ static void run_loop(struct hb_replay *r, uint32_t loop)
 
 /* --- matrices --- */
 
-static void find_moved(const struct hb_replay *r, uint32_t first, uint32_t end, struct hb_matrix *m)
+static void find_moved(const struct hb_replay *r, uint32_t first, uint32_t end, bool *moved)
 {
     const struct hb_program *p = r->t->p;
     for (uint32_t i = first; i < end; i++) {
-        m->moved[p->ops[i].stream] |= p->ops[i].kind != HB_OP_MARK;
-        m->moved[HB_REPLAY_EDGE] |=
+        moved[p->ops[i].stream] |= p->ops[i].kind != HB_OP_MARK;
+        moved[HB_REPLAY_EDGE] |=
             p->ops[i].loop != HB_NONE && r->t->outline->loop_owner[p->ops[i].loop] != HB_NONE;
     }
 }
@@ -325,17 +334,23 @@ static void run_from(struct hb_replay *r, uint32_t first, uint32_t end, int from
     run_stretch(r, around, first, end);
 }
 
+/* Else nothing waits for it. */
+static bool may_wait(const bool *moved, int from)
+{
+    return moved[from] || from == HB_REPLAY_EDGE || from == HB_STREAM_COMPUTE;
+}
+
 /* What ops [first, end) do, at so many steps; t: of these the loop, or null. */
 static struct hb_matrix *make_matrix(struct hb_replay *r, uint32_t first, uint32_t end,
                                      int64_t steps, struct trips *t)
 {
     struct hb_matrix_entry found[HB_REPLAY_TIMES * HB_REPLAY_TIMES];
     struct hb_matrix own = {.count = 0}, *m;
-    find_moved(r, first, end, &own);
+    find_moved(r, first, end, own.moved);
     r->steps = steps;
     for (int from = 0; from < HB_REPLAY_TIMES; from++) {
-        if (!own.moved[from] && from != HB_REPLAY_EDGE && from != HB_STREAM_COMPUTE)
-            continue; /* nothing waits for it */
+        if (!may_wait(own.moved, from))
+            continue;
         run_from(r, first, end, from, t);
         for (int to = 0; to < HB_REPLAY_TIMES; to++)
             if (own.moved[to] && r->now.ns[to] > HB_REPLAY_NEVER / 2)
@@ -369,6 +384,7 @@ static struct trips *trips_in(struct hb_replay *r, size_t turn)
     if (r->looked[turn])
         return r->trips[turn];
     r->looked[turn] = true;
+    find_moved(r, first, end, r->moved[turn]);
     if (first < end && find_loop(r, first, end, &loop)) {
         r->trips[turn] = hb_arena_alloc(r->arena, 1, sizeof **r->trips);
         r->trips[turn]->loop = loop;
@@ -376,16 +392,49 @@ static struct trips *trips_in(struct hb_replay *r, size_t turn)
     return r->trips[turn];
 }
 
+static size_t turn_of(const struct hb_replay *r, uint32_t slot, uint32_t item)
+{
+    return (size_t)slot * r->t->outline->pair.group_count + item;
+}
+
+static struct turn *find_turn(struct hb_replay *r, uint32_t slot, uint32_t item, int32_t steps)
+{
+    size_t place = ((size_t)item * ((size_t)r->s->max_steps + 1) + (size_t)steps);
+    struct turn **known = &r->turns[place * r->s->slot_count + slot];
+    if (!*known)
+        *known = hb_arena_alloc(r->arena, 1, sizeof **known);
+    return *known;
+}
+
 const struct hb_matrix *hb_replay_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
                                        int32_t steps)
 {
-    size_t place = ((size_t)item * ((size_t)r->s->max_steps + 1) + (size_t)steps);
-    struct hb_matrix **m = &r->turns[place * r->s->slot_count + slot];
-    size_t turn = (size_t)slot * r->t->outline->pair.group_count + item;
-    if (!*m)
-        *m = make_matrix(r, r->t->outline->turn_first[turn], r->t->outline->turn_end[turn], steps,
-                         trips_in(r, turn));
-    return *m;
+    struct turn *known = find_turn(r, slot, item, steps);
+    size_t turn = turn_of(r, slot, item);
+    if (!known->m)
+        known->m = make_matrix(r, r->t->outline->turn_first[turn], r->t->outline->turn_end[turn],
+                               steps, trips_in(r, turn));
+    return known->m;
+}
+
+int64_t hb_replay_turn_ns(struct hb_replay *r, const struct hb_part *part, uint32_t slot, int from,
+                          int to)
+{
+    struct turn *known = find_turn(r, slot, part->item, part->steps);
+    size_t turn = turn_of(r, slot, part->item);
+    struct trips *t = trips_in(r, turn);
+    if (!r->moved[turn][to])
+        return to == from ? 0 : HB_REPLAY_NEVER;
+    if (!may_wait(r->moved[turn], from))
+        return HB_REPLAY_NEVER;
+    if (!known->row_known || known->from != from) {
+        r->steps = part->steps;
+        run_from(r, r->t->outline->turn_first[turn], r->t->outline->turn_end[turn], from, t);
+        known->row_known = true;
+        known->from = from;
+        known->row = r->now;
+    }
+    return known->row.ns[to] > HB_REPLAY_NEVER / 2 ? known->row.ns[to] : HB_REPLAY_NEVER;
 }
 
 const struct hb_matrix *hb_replay_ends(struct hb_replay *r, uint32_t slot)
@@ -547,11 +596,12 @@ struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment
     const struct hb_program *p = s->timed->p;
     *r = (struct hb_replay){.arena = arena, .s = s, .t = s->timed};
     size_t turns = (size_t)s->slot_count * s->item_count * ((size_t)s->max_steps + 1);
-    r->turns = hb_arena_alloc(arena, turns, sizeof(struct hb_matrix *));
+    r->turns = hb_arena_alloc(arena, turns, sizeof *r->turns);
     r->ends = hb_arena_alloc(arena, s->slot_count, sizeof(struct hb_matrix *));
     size_t groups = (size_t)s->slot_count * s->timed->outline->pair.group_count;
     r->trips = hb_arena_alloc(arena, groups, sizeof(struct trips *));
     r->looked = hb_arena_alloc(arena, groups, sizeof *r->looked);
+    r->moved = hb_arena_alloc(arena, groups, sizeof *r->moved);
     r->end_ns = hb_arena_alloc(arena, p->op_count, sizeof *r->end_ns);
     r->ran_in = hb_arena_alloc(arena, p->op_count, sizeof *r->ran_in);
     r->wrote = hb_arena_alloc(arena, p->buf_count, sizeof *r->wrote);

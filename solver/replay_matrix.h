@@ -26,6 +26,9 @@ struct hb_matrix {
 /* What an item's turn in a slot does, at so many steps, or a slot of the ends. */
 const struct hb_matrix *hb_replay_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
                                        int32_t steps);
+/* Of that matrix one entry, which costs less to find; HB_REPLAY_NEVER: there is none. */
+int64_t hb_replay_turn_ns(struct hb_replay *r, const struct hb_part *part, uint32_t slot, int from,
+                          int to);
 const struct hb_matrix *hb_replay_ends(struct hb_replay *r, uint32_t slot);
 const struct hb_segment *hb_replay_segment(const struct hb_replay *r);
 /* How often the loops over several groups around a slot run. */

@@ -236,8 +236,7 @@ static int64_t sum_part(struct hb_screen *c, const struct hb_part *part, uint32_
         bool rising = c->s->slots[x->slot].rising;
         int from = at[kind & (rising ? 2 : 1) ? ENTER : INNER];
         int to = at[kind & (rising ? 1 : 2) ? LEAVE : INNER];
-        int64_t ns =
-            entry_of(hb_replay_turn(c->replay, x->slot, part->item, part->steps), from, to);
+        int64_t ns = hb_replay_turn_ns(c->replay, part, x->slot, from, to);
         sum = is_known(ns) ? hb_add_sat(sum, hb_mul_sat(ns, x->times)) : HB_REPLAY_NEVER;
     }
     return sum;

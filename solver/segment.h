@@ -49,7 +49,7 @@ struct hb_item {
     int64_t *fixed[HB_BYTES_KINDS]; /* [hb_segment_at(steps)]: arguments and outputs */
     /* [(slot x HB_PART_STATES + state) x hb_segment_row + hb_segment_at(steps)] */
     int64_t *live[HB_BYTES_KINDS];
-    int64_t *bound_ns[HB_BOUNDS]; /* by steps; null where it is 0 for all items */
+    int64_t *bound_ns[HB_BOUNDS]; /* by steps; null where it is 0 */
     int64_t *wait_ns; /* of a floor, by steps: of its path, the waits of the backward loops; null */
     int64_t *idle_ns; /* the same of the forward loops */
     int64_t *again_ns; /* of a floor, by steps: the trips of the forward loops, however cut */
@@ -81,6 +81,8 @@ struct hb_segment {
     uint32_t *high[HB_BYTES_KINDS]; /* slots that may have the peak: see hb_segment_find_high */
     uint32_t high_count[HB_BYTES_KINDS];
     int64_t bound_ns[HB_BOUNDS];
+    uint8_t bounds[HB_BOUNDS]; /* those that may be the longest: see hb_segment_find_bounds */
+    uint32_t bound_count;
     const struct hb_timed *timed; /* for replay.h; null: bytes only */
     struct hb_replay *replay;     /* where the sums were tried by it; else null */
 };
@@ -140,6 +142,8 @@ bool hb_segment_build(struct hb_arena *arena, const struct hb_segment_ask *ask,
 /* Which slots may have the peak, whatever the configuration: another has no less in each table of
  * those that are left out. For who made the tables. */
 void hb_segment_find_high(struct hb_arena *arena, struct hb_segment *s);
+/* The same of the sums of time. */
+void hb_segment_find_bounds(struct hb_segment *s);
 
 enum { HB_PARTS_MAX = 64 };
 /* parts in the model's order, at most HB_PARTS_MAX; blocks without items are left out. */

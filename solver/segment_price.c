@@ -285,13 +285,48 @@ void hb_segment_find_high(struct hb_arena *arena, struct hb_segment *s)
     }
 }
 
+/* Whether the sum is longer than the other under no policy, whatever its steps. */
+static bool is_bound_below(const struct hb_segment *s, int bound, int other)
+{
+    if (s->bound_ns[bound] > s->bound_ns[other])
+        return false;
+    for (uint32_t i = 0; i < s->item_count; i++) {
+        const int64_t *own = s->items[i].bound_ns[bound], *more = s->items[i].bound_ns[other];
+        for (int64_t n = s->max_steps; n >= s->least_steps && own; n--)
+            if (own[n] > (more ? more[n] : 0))
+                return false;
+    }
+    return true;
+}
+
+void hb_segment_find_bounds(struct hb_segment *s)
+{
+    s->bound_count = 0;
+    for (int v = 0; v < HB_BOUNDS; v++) {
+        uint32_t left = 0;
+        bool below = false;
+        for (uint32_t i = 0; i < s->bound_count && !below; i++)
+            below = is_bound_below(s, v, s->bounds[i]);
+        for (uint32_t i = 0; i < s->bound_count && !below; i++)
+            if (!is_bound_below(s, s->bounds[i], v))
+                s->bounds[left++] = s->bounds[i];
+        if (below)
+            continue;
+        s->bounds[left] = (uint8_t)v;
+        s->bound_count = left + 1;
+    }
+}
+
 int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
 {
     int64_t most = 0;
-    for (int v = 0; v < HB_BOUNDS; v++) {
+    for (uint32_t k = 0; k < s->bound_count; k++) {
+        int v = s->bounds[k];
         int64_t sum = s->bound_ns[v];
-        for (uint32_t i = 0; i < count && s->items[parts[i].item].bound_ns[v]; i++)
-            sum += s->items[parts[i].item].bound_ns[v][parts[i].steps];
+        for (uint32_t i = 0; i < count; i++) {
+            const int64_t *by_steps = s->items[parts[i].item].bound_ns[v];
+            sum += by_steps ? by_steps[parts[i].steps] : 0;
+        }
         most = sum > most ? sum : most;
     }
     return most;

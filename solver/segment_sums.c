@@ -167,25 +167,37 @@ static void add_partial(struct profile *f, uint32_t root, const struct stay *sta
 }
 
 /* Rows begin where tables by steps are wanted (hb_segment_at). */
-static void raise_to(const struct hb_segment *s, int64_t *high, const int64_t *now, int64_t still)
+static void raise_to(const struct hb_segment *s, int64_t *restrict high,
+                     const int64_t *restrict now, int64_t still)
 {
-    for (size_t i = 1; i < hb_segment_row(s); i++) {
+    size_t end = hb_segment_row(s);
+    for (size_t i = 1; i < end; i++) {
         int64_t live = now[i] + still;
         high[i] = live > high[i] ? live : high[i];
     }
 }
 
-static void add_row(const struct hb_segment *s, int64_t *to, const int64_t *row)
+static void add_row(const struct hb_segment *s, int64_t *restrict to, const int64_t *restrict row)
 {
-    for (size_t i = 1; i < hb_segment_row(s); i++)
+    size_t end = hb_segment_row(s);
+    for (size_t i = 1; i < end; i++)
         to[i] += row[i];
 }
 
-static void add_table(const struct hb_segment *s, int64_t *to, const int64_t *by_steps,
-                      int64_t times)
+static void add_table(const struct hb_segment *s, int64_t *restrict to,
+                      const int64_t *restrict by_steps)
 {
-    for (size_t i = 1; i < hb_segment_row(s); i++)
-        to[i] += times * by_steps[(size_t)s->least_steps - 1 + i];
+    size_t end = hb_segment_row(s), least = (size_t)s->least_steps - 1;
+    for (size_t i = 1; i < end; i++)
+        to[i] += by_steps[least + i];
+}
+
+static void take_off_table(const struct hb_segment *s, int64_t *restrict from,
+                           const int64_t *restrict by_steps)
+{
+    size_t end = hb_segment_row(s), least = (size_t)s->least_steps - 1;
+    for (size_t i = 1; i < end; i++)
+        from[i] -= by_steps[least + i];
 }
 
 /* Walks the turn: between two changes of what moves, only the highest sum of the rest counts. */
@@ -199,7 +211,7 @@ static void close_profile(struct profile *f, int64_t *own)
         if (f->begin[t] != HB_NONE) {
             raise_to(s, high, now, high_still);
             for (uint32_t i = f->begin[t]; i != HB_NONE; i = f->next_begin[i])
-                add_table(s, now, f->moving[i], 1);
+                add_table(s, now, f->moving[i]);
             high_still = 0;
         }
         still += f->still[t];
@@ -208,7 +220,7 @@ static void close_profile(struct profile *f, int64_t *own)
             continue;
         raise_to(s, high, now, high_still);
         for (uint32_t i = f->finish[t]; i != HB_NONE; i = f->next_finish[i])
-            add_table(s, now, f->moving[i], -1);
+            take_off_table(s, now, f->moving[i]);
         high_still = still + f->still[t + 1];
     }
     raise_to(s, high, now, high_still);
@@ -231,15 +243,17 @@ struct sum {
 static void add_root(struct hb_building *w, struct sum *to, uint32_t root)
 {
     if (hb_building_moves(w, root))
-        add_table(w->s, to->row, hb_building_moving_bytes(w, root), 1);
+        add_table(w->s, to->row, hb_building_moving_bytes(w, root));
     else
         to->still += hb_building_still_bytes(w, root);
 }
 
 static void close_sum(const struct hb_segment *s, const struct sum *sum)
 {
-    for (size_t i = 1; i < hb_segment_row(s) && sum->still; i++)
-        sum->row[i] += sum->still;
+    size_t end = sum->still ? hb_segment_row(s) : 0;
+    int64_t *row = sum->row, still = sum->still;
+    for (size_t i = 1; i < end; i++)
+        row[i] += still;
 }
 
 /* What is summed up of a group in a slot. Most roots that live in several slots live through most
@@ -293,8 +307,8 @@ static void add_through(struct hb_building *w, struct slot_sums *slots, uint32_t
         end->still -= hb_building_still_bytes(w, root);
         return;
     }
-    add_table(w->s, begin->row, hb_building_moving_bytes(w, root), 1);
-    add_table(w->s, end->row, hb_building_moving_bytes(w, root), -1);
+    add_table(w->s, begin->row, hb_building_moving_bytes(w, root));
+    take_off_table(w->s, end->row, hb_building_moving_bytes(w, root));
 }
 
 /* Adds what lives through slots to each of them, and forgets it. */

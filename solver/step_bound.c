@@ -503,4 +503,5 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
     }
     if (!ask->path_only)
         add_busy(&b);
+    hb_segment_find_bounds(s);
 }

@@ -281,8 +281,8 @@ static void link_loops(struct run *run)
         for (uint32_t k = 0; k < SNAPSHOTS; k++) {
             struct snapshot *shot = &run->shots[(size_t)i * SNAPSHOTS + k];
             uint32_t op_count = loop->end_op - loop->first_op;
-            shot->start_ns = hb_arena_alloc(run->arena, op_count, sizeof(int64_t));
-            shot->end_ns = hb_arena_alloc(run->arena, op_count, sizeof(int64_t));
+            shot->start_ns = hb_arena_raw(run->arena, op_count, sizeof(int64_t));
+            shot->end_ns = hb_arena_raw(run->arena, op_count, sizeof(int64_t));
         }
     }
 }

@@ -14,7 +14,7 @@ void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *n
 }
 
 /* Of a layer with both its passes: what deepseek-v3's has, or 1.4 times of what llama's has. */
-enum { OPS_OF_LAYER = 160, BUFS_OF_LAYER = 224, REFS_OF_LAYER = 448 };
+enum { OPS_OF_LAYER = 192, BUFS_OF_LAYER = 224, REFS_OF_LAYER = 480 };
 
 static void make_room(struct hb_program *p, uint32_t ops, uint32_t bufs, uint32_t refs)
 {
