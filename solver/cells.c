@@ -374,7 +374,7 @@ bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_mem
         record(s, c, &spec, memory, false, 0);
         return false;
     }
-    hb_run_memory(s->scratch, &p, memory);
+    hb_run_memory_pack(s->scratch, &p, memory);
     bool fits = is_within(s, c->cell, &spec, memory->peak_bytes) &&
                 memory->host_bytes <= s->ask->host_bytes;
     if (fits)

@@ -364,30 +364,74 @@ static uint32_t part_items(const struct hb_heap_item *items, uint32_t count,
     return n;
 }
 
-int64_t hb_heap_live_peak(struct hb_arena *scratch, const struct hb_heap_item *items,
-                          uint32_t count, int64_t align_bytes, int32_t *out_at)
+/* The events of the parts lie close: their bytes are added up event by event. False: they do not,
+ * or the bytes are more than can be added. */
+static bool count_live(struct hb_arena *scratch, const struct hb_heap_item *parts, uint32_t count,
+                       int64_t align_bytes, int64_t *out_peak, int32_t *out_at)
 {
-    struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct hb_heap_item *parts = hb_arena_alloc(scratch, count_spans(items, count), sizeof *parts);
-    count = part_items(items, count, parts);
+    enum { EVENTS_OF_ONE = 16 };
+    int64_t first = INT32_MAX, last = INT32_MIN, all = 0;
+    bool alive = count > 0; /* each of them at some event */
+    for (uint32_t i = 0; i < count; i++) {
+        alive = alive && parts[i].end >= parts[i].start;
+        first = hb_smaller(first, parts[i].start);
+        last = hb_larger(last, parts[i].end);
+        all = hb_add_sat(all, hb_round_up(parts[i].bytes, align_bytes));
+    }
+    if (!alive || all == INT64_MAX || last - first > (int64_t)EVENTS_OF_ONE * count)
+        return false;
+    int64_t *change = hb_arena_alloc(scratch, (size_t)(last - first) + 2, sizeof *change), live = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t bytes = hb_round_up(parts[i].bytes, align_bytes);
+        change[parts[i].start - first] += bytes;
+        change[parts[i].end + 1 - first] -= bytes;
+    }
+    *out_peak = 0;
+    *out_at = (int32_t)first;
+    for (int64_t at = first; at <= last; at++) {
+        live += change[at - first];
+        if (live > *out_peak) {
+            *out_peak = live;
+            *out_at = (int32_t)at;
+        }
+    }
+    return true;
+}
+
+static void sort_live(struct hb_arena *scratch, const struct hb_heap_item *parts, uint32_t count,
+                      int64_t align_bytes, int64_t *out_peak, int32_t *out_at)
+{
     struct key *spare = hb_arena_alloc(scratch, count, sizeof *spare);
     struct key *starts = make_keys(scratch, count), *ends = make_keys(scratch, count);
     order_items(parts, count, BY_START, starts, spare);
     order_items(parts, count, BY_END, ends, spare);
-    int64_t live = 0, peak = 0;
-    int32_t peak_at = count ? parts[starts[0].item].start : 0;
+    int64_t live = 0;
+    *out_peak = 0;
+    *out_at = count ? parts[starts[0].item].start : 0;
     for (uint32_t i = 0, freed = 0; i < count; i++) {
         const struct hb_heap_item *item = &parts[starts[i].item];
         for (; parts[ends[freed].item].end < item->start; freed++)
             live -= hb_round_up(parts[ends[freed].item].bytes, align_bytes);
         live = hb_add_sat(live, hb_round_up(item->bytes, align_bytes));
-        if (live > peak) {
-            peak = live;
-            peak_at = item->start;
+        if (live > *out_peak) {
+            *out_peak = live;
+            *out_at = item->start;
         }
     }
+}
+
+int64_t hb_heap_live_peak(struct hb_arena *scratch, const struct hb_heap_item *items,
+                          uint32_t count, int64_t align_bytes, int32_t *out_at)
+{
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct hb_heap_item *parts = hb_arena_raw(scratch, count_spans(items, count), sizeof *parts);
+    int64_t peak;
+    int32_t at;
+    count = part_items(items, count, parts);
+    if (!count_live(scratch, parts, count, align_bytes, &peak, &at))
+        sort_live(scratch, parts, count, align_bytes, &peak, &at);
     if (out_at)
-        *out_at = peak_at;
+        *out_at = at;
     hb_arena_rewind(scratch, mark);
     return peak;
 }

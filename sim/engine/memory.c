@@ -34,6 +34,7 @@ struct measure {
     const uint32_t *roots; /* by buffer */
     bool *is_argument;     /* by root */
     bool *is_output;
+    bool known; /* what lives at once */
 };
 
 static int64_t peak_of(const struct hb_memory *out)
@@ -200,7 +201,8 @@ static void pack_heap(struct measure *m)
         parts = list_parts(m, items, count);
         attach_parts(m, &parts, items, count);
     }
-    out->live_temp_bytes = hb_heap_live_peak(m->arena, items, count, align, &out->peak_op);
+    if (!m->known)
+        out->live_temp_bytes = hb_heap_live_peak(m->arena, items, count, align, &out->peak_op);
     if (!count)
         out->peak_op = -1;
     if (m->habit.unpacked) {
@@ -339,6 +341,18 @@ void hb_run_memory_live(struct hb_arena *arena, const struct hb_program *p, stru
     struct hb_placing placing = habits[p->compiler];
     placing.unpacked = true;
     hb_run_memory_placed(arena, p, &placing, out);
+}
+
+void hb_run_memory_pack(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
+{
+    struct measure m = {
+        .p = p, .habit = habits[p->compiler], .out = out, .arena = arena, .known = true};
+    m.habit.repack_bytes = p->repack_bytes;
+    if (p->caching.on) /* is placed as it is run */
+        return;
+    mark_roots(&m);
+    pack_heap(&m);
+    out->peak_bytes = peak_of(out);
 }
 
 void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
