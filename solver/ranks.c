@@ -33,19 +33,46 @@ bool hb_ranks_agree(bool yes)
     return all;
 }
 
-void hb_ranks_lead(const struct hb_ranks *ranks, hb_ranks_next *next, hb_ranks_keep *keep,
-                   void *context, char *line)
+/* To whoever waits the next task, and what it answered kept; whether there was one. */
+static bool serve(const struct hb_ranks_tasks *tasks, char *line)
 {
+    MPI_Status status;
+    int len;
+    MPI_Recv(line, HB_RANKS_LINE, MPI_CHAR, MPI_ANY_SOURCE, TAG_LINE, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, MPI_CHAR, &len);
+    if (len > 0) /* the first is empty: it only asks */
+        tasks->keep(tasks->context, line, (size_t)len);
+    int64_t task = tasks->next(tasks->context);
+    MPI_Send(&task, 1, MPI_INT64_T, status.MPI_SOURCE, TAG_TASK, MPI_COMM_WORLD);
+    return task >= 0;
+}
+
+static bool is_asked(void)
+{
+    int asked = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, TAG_LINE, MPI_COMM_WORLD, &asked, MPI_STATUS_IGNORE);
+    return asked;
+}
+
+/* Whether there was a task left for rank 0 itself. */
+static bool work_alone(const struct hb_ranks_tasks *tasks)
+{
+    int64_t task = tasks->next(tasks->context);
+    if (task < 0)
+        return false;
+    const char *line = tasks->work(tasks->context, task);
+    tasks->keep(tasks->context, line, strlen(line));
+    return true;
+}
+
+void hb_ranks_lead(const struct hb_ranks *ranks, const struct hb_ranks_tasks *tasks, char *line)
+{
+    bool more = true;
     for (int working = ranks->count - 1; working > 0;) {
-        MPI_Status status;
-        int len;
-        MPI_Recv(line, HB_RANKS_LINE, MPI_CHAR, MPI_ANY_SOURCE, TAG_LINE, MPI_COMM_WORLD, &status);
-        MPI_Get_count(&status, MPI_CHAR, &len);
-        if (len > 0) /* the first is empty: it only asks */
-            keep(context, line, (size_t)len);
-        int64_t task = next(context);
-        working -= task < 0;
-        MPI_Send(&task, 1, MPI_INT64_T, status.MPI_SOURCE, TAG_TASK, MPI_COMM_WORLD);
+        if (more && !is_asked())
+            more = work_alone(tasks);
+        else
+            working -= !serve(tasks, line);
     }
 }
 
@@ -82,13 +109,10 @@ bool hb_ranks_agree(bool yes)
 }
 
 /* There are no others: nothing to do. */
-void hb_ranks_lead(const struct hb_ranks *ranks, hb_ranks_next *next, hb_ranks_keep *keep,
-                   void *context, char *line)
+void hb_ranks_lead(const struct hb_ranks *ranks, const struct hb_ranks_tasks *tasks, char *line)
 {
     (void)ranks;
-    (void)next;
-    (void)keep;
-    (void)context;
+    (void)tasks;
     *line = '\0';
 }
 

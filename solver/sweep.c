@@ -396,6 +396,7 @@ struct gather {
     struct hb_progress progress;
     int64_t done;
     uint32_t next; /* cell that is given out next */
+    struct hb_arena_mark mark; /* of the scratch, before rank 0 works itself */
 };
 
 /* A cell's line, to the journal and to who listens. */
@@ -474,6 +475,23 @@ static const char *work_cell(void *context, int64_t index)
     return answer_cell(f->w, (uint32_t)index, &cell);
 }
 
+static const char *work_own(void *context, int64_t index)
+{
+    struct gather *g = context;
+    struct follower own = {g->w, g->mark};
+    return work_cell(&own, index);
+}
+
+/* Rank 0's part. */
+static void lead_ranks(struct gather *g)
+{
+    const struct hb_sweep_ask *ask = g->w->ask;
+    const struct hb_ranks_tasks tasks = {next_cell, work_own, keep_answer, g};
+    char *line = hb_arena_alloc(ask->env->arena, MOST_LINE, 1);
+    g->mark = hb_arena_mark(g->w->scratch);
+    hb_ranks_lead(&ask->ranks, &tasks, line);
+}
+
 static void follow(struct work *w)
 {
     struct follower f = {w, hb_arena_mark(w->scratch)};
@@ -525,8 +543,7 @@ static void run_all(struct gather *g, int64_t wanted)
     const struct hb_sweep_ask *ask = g->w->ask;
     hb_progress_start(&g->progress, ask->env, "sweep", wanted);
     if (ask->ranks.count > 1) {
-        char *line = hb_arena_alloc(ask->env->arena, MOST_LINE, 1);
-        hb_ranks_lead(&ask->ranks, next_cell, keep_answer, g, line);
+        lead_ranks(g);
     } else if (ask->jobs > 1 && wanted > 1) {
         struct children *children = hb_arena_alloc(ask->env->arena, 1, sizeof *children);
         start_children(g->w, g->cells, children);

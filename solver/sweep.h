@@ -86,7 +86,7 @@ struct hb_sweep_ask {
     int64_t jobs;  /* processes, >= 1 */
     int64_t shard; /* of the cells, those with index % shards == shard - 1 */
     int64_t shards;
-    struct hb_ranks ranks; /* of an MPI run: rank 0 asks, the others follow */
+    struct hb_ranks ranks; /* of an MPI run: rank 0 gives out, the others follow */
     /* Null, or what hears of each cell as it is run: its line of JSON, with its end of line. */
     void (*tell)(void *context, const char *line, size_t len);
     void *context;
