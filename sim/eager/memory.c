@@ -21,11 +21,12 @@ struct hb_caching hb_step_caching(const struct hb_spec *spec)
                                .reserved = spec->runtime.allocator == HB_MAX_RESERVED};
 }
 
+/* What the program keeps goes to its arena. */
 static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb_spec *spec,
                         const struct hb_rank_ask *ask)
 {
     struct hb_program *out = t->p;
-    hb_program_init(out, t->arena, spec->model.name, HB_TORCH);
+    hb_program_init(out, out->arena, spec->model.name, HB_TORCH);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];
     out->caching = hb_step_caching(spec);
@@ -46,8 +47,12 @@ bool hb_step_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb
     struct hb_tape tape;
     if (spec->compiler != HB_TORCH)
         return hb_lower(arena, diag, spec, out);
-    hb_tape_init(&tape, arena, out);
-    return lower_eager(&tape, diag, spec, ask);
+    struct hb_arena *scratch = hb_arena_new();
+    hb_tape_init(&tape, scratch, out);
+    out->arena = arena;
+    bool ok = lower_eager(&tape, diag, spec, ask);
+    hb_arena_free(scratch);
+    return ok;
 }
 
 bool hb_step_has_short(const struct hb_spec *spec)
@@ -64,6 +69,7 @@ bool hb_step_lower_short(struct hb_arena *arena, struct hb_diag *diag, const str
     struct hb_tape tape;
     *out_short = (struct hb_short){0};
     hb_tape_init(&tape, arena, out);
+    out->arena = arena;
     return lower_eager(&tape, diag, spec, &(struct hb_rank_ask){.rank = rank, .cut = out_short});
 }
 
@@ -77,7 +83,7 @@ const struct hb_actions *hb_step_actions(struct hb_arena *arena, const struct hb
 bool hb_step_serve(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                    const struct hb_rank_ask *ask)
 {
-    struct hb_program none;
+    struct hb_program none = {.arena = arena};
     struct hb_tape tape;
     hb_tape_init(&tape, arena, &none);
     tape.server = ask->server;

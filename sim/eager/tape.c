@@ -62,12 +62,12 @@ void hb_tape_end(struct hb_tape *t)
         give_dead(t);
     if (!t->open)
         return;
-    hb_program_add_op(t->p, t->op);
+    t->op.read_count = 0;
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->dead[i] != t->written)
-            hb_program_read(t->p, t->dead[i]);
-    if (t->written != HB_NONE)
-        hb_program_write(t->p, t->written);
+            t->dead[t->op.read_count++] = t->dead[i];
+    t->op.write_count = t->written != HB_NONE;
+    hb_program_put_op(t->p, &t->op, t->dead, &t->written);
     t->dead_count = 0;
     t->open = false;
 }
@@ -88,8 +88,7 @@ struct hb_taped_name {
 
 static const char *full_name(struct hb_tape *t, const char *name)
 {
-    size_t head = strlen(t->where), tail = strlen(name);
-    if (!head)
+    if (!*t->where)
         return name;
     if (!t->names)
         t->names = hb_arena_alloc(t->arena, NAMES, sizeof *t->names);
@@ -97,7 +96,8 @@ static const char *full_name(struct hb_tape *t, const char *name)
     struct hb_taped_name *kept = &t->names[place % NAMES];
     if (kept->where == t->where && kept->name == name)
         return kept->text;
-    char *text = hb_arena_raw(t->arena, head + tail + 1, 1);
+    size_t head = strlen(t->where), tail = strlen(name);
+    char *text = hb_arena_raw(t->p->arena, head + tail + 1, 1);
     memcpy(text, t->where, head);
     memcpy(text + head, name, tail + 1);
     *kept = (struct hb_taped_name){t->where, name, text};
@@ -106,14 +106,16 @@ static const char *full_name(struct hb_tape *t, const char *name)
 
 static void add_buf(struct hb_tape *t, const char *name, int64_t bytes, enum hb_category category)
 {
-    hb_program_add_buf(t->p, (struct hb_buf){.name = full_name(t, name),
-                                             .why = "",
-                                             .bytes = bytes,
-                                             .plain_bytes = bytes,
-                                             .dtype = HB_DT_BF16,
-                                             .alias_of = HB_NONE,
-                                             .category = category,
-                                             .pool = (uint8_t)(t->pool + t->first_pool)});
+    struct hb_program *p = t->p;
+    p->bufs = hb_grow(p->arena, p->bufs, p->buf_count, &p->buf_cap, sizeof *p->bufs);
+    p->bufs[p->buf_count++] = (struct hb_buf){.name = full_name(t, name),
+                                              .why = "",
+                                              .bytes = bytes,
+                                              .plain_bytes = bytes,
+                                              .dtype = HB_DT_BF16,
+                                              .alias_of = HB_NONE,
+                                              .category = category,
+                                              .pool = (uint8_t)(t->pool + t->first_pool)};
 }
 
 static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,

@@ -83,6 +83,7 @@ struct hb_sums {
     uint32_t asked_count;
     bool repeats;  /* what is asked for now stands for what is left out later */
     bool left_out; /* something was */
+    bool alone;    /* nothing but sums is asked: no block is larger than its request */
 };
 
 /* A storage comes that takes so many bytes, and counts as so many that were asked for. */
@@ -99,7 +100,7 @@ struct hb_server {
 };
 
 struct hb_tape {
-    struct hb_arena *arena;
+    struct hb_arena *arena; /* goes with the tape: what is the program's lies in the program's */
     struct hb_program *p;
     const struct hb_server *server; /* null: all goes to the program; else no op or buffer does */
     const char *where;              /* before the names of storages: "layers[3]." */

@@ -294,6 +294,7 @@ static void run_step(struct hb_titan *e, bool first)
         run_step(e->value, first);
     /* The third microbatch allocates as the second does. */
     int64_t count = e->spec->batch.accumulate < 3 ? e->spec->batch.accumulate : 3;
+    e->first_step = first;
     enter_graph(e, first);
     for (e->microbatch = 0; e->microbatch < count; e->microbatch++) {
         hb_titan_mark(e, false, e->microbatch > 0);
@@ -443,10 +444,12 @@ static void part_stages(struct hb_titan *e)
 static void build_layers(struct hb_titan *e)
 {
     const struct hb_model *m = &e->spec->model;
-    int64_t all = 0, at = 0;
+    int64_t all = 0, at = 0, own = 0;
     for (int i = 0; i < m->block_count; i++)
         all += m->blocks[i].repeat;
-    e->layers = hb_arena_alloc(e->t->arena, (size_t)all, sizeof *e->layers);
+    for (int64_t i = 0; i < all; i++)
+        own += is_of_rank(e, i);
+    e->layers = hb_arena_raw(e->t->arena, (size_t)own, sizeof *e->layers);
     for (int i = 0; i < m->block_count; i++) {
         const struct hb_block *b = &m->blocks[i];
         struct hb_remat r = hb_knapsack_remat(e->t->arena, e->spec, b, e->tokens, e->t->width);
@@ -471,7 +474,7 @@ enum hb_norm hb_titan_last_norm(const struct hb_titan *e)
 
 static const char *named(const struct hb_titan *e, const char *weight)
 {
-    return *e->name ? hb_arena_printf(e->t->arena, "%s%s", e->name, weight) : weight;
+    return *e->name ? hb_arena_printf(e->t->p->arena, "%s%s", e->name, weight) : weight;
 }
 
 /* The table, positions, the last norm and the head, which a tied one only has the place of. */

@@ -104,6 +104,12 @@ struct hb_titan_chunk {
     uint32_t held;         /* storage of logits that the program holds beyond it; HB_NONE */
 };
 
+/* What was asked for in a pipeline's passes. */
+struct hb_passed {
+    int64_t bytes;
+    uint32_t count;
+};
+
 struct hb_titan {
     struct hb_tape *t;
     const struct hb_spec *spec;
@@ -114,6 +120,8 @@ struct hb_titan {
     int64_t rank;                     /* of it */
     const struct hb_actions *actions; /* by rank, of schedules that are `many`; null: not made */
     struct hb_titan_stage *stages;
+    bool first_step;                             /* nothing stands that a step before made */
+    struct hb_passed passed;                     /* of its passes */
     bool embeds, heads;                          /* the rank has the embedding; norm and head */
     struct hb_weight end_weights[HB_TITAN_ENDS]; /* in the order of the model's parameters */
     int end_count;

@@ -10,6 +10,7 @@
  * pass backwards, their gradients are added up whole, and all is reduced after its last pass. */
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/size.h"
 #include "base/str.h"
 #include "sim/eager/actions.h"
 #include "sim/eager/alike.h"
@@ -152,7 +153,7 @@ static void reduce(struct pipe *w, int64_t chunk)
 static void set_aside(struct hb_tape *t, struct alive *a)
 {
     a->node_count = t->node_count;
-    a->nodes = hb_arena_alloc(t->arena, (size_t)t->node_count + 1, sizeof *a->nodes);
+    a->nodes = hb_arena_raw(t->arena, (size_t)t->node_count + 1, sizeof *a->nodes);
     for (uint32_t i = 0; i < t->node_count; i++)
         a->nodes[i] = t->nodes[i];
     t->node_count = 0;
@@ -403,6 +404,42 @@ static struct hb_sums *find_sums(const struct pipe *w)
     return e->t->server && !gathers ? e->t->server->sums : NULL;
 }
 
+/* A first step has its first microbatch alone, for the gradients that its update takes: where
+ * nothing but sums is asked its others need nothing that they don't need in the second step, when
+ * the optimizer's states are there, too. 1F1B's ranks are exact, so they leave out no blocks that
+ * the second step may find. */
+static bool leaves_later(const struct pipe *w)
+{
+    const struct hb_titan *e = w->e;
+    const struct hb_spec *s = e->spec;
+    const struct hb_sums *sums = find_sums(w);
+    bool once = s->batch.accumulate == 1 && !s->runtime.cuda_graphs && !s->optimizer.in_backward;
+    return e->first_step && once && sums && w->p.microbatches > 1 &&
+           (sums->alone || w->p.schedule != HB_SCHED_1F1B);
+}
+
+static int64_t count_run(const struct pipe *w)
+{
+    return leaves_later(w) ? 1 : w->p.microbatches;
+}
+
+/* What such a first step leaves out was asked for as well. */
+static void count_asked(struct pipe *w, struct hb_passed before)
+{
+    struct hb_titan *e = w->e;
+    struct hb_sums *sums = find_sums(w);
+    if (!sums)
+        return;
+    struct hb_passed now = {sums->asked_bytes - before.bytes, sums->asked_count - before.count};
+    if (leaves_later(w)) {
+        sums->left_out = true;
+        e->passed = now;
+    } else if (e->passed.count) {
+        sums->asked_bytes = hb_add_sat(sums->asked_bytes, now.bytes - e->passed.bytes);
+        sums->asked_count += now.count - e->passed.count;
+    }
+}
+
 static void leave_out(struct pipe *w, struct hb_sums *sums, const struct hb_stretch *done)
 {
     hb_stretch_add(sums, done);
@@ -459,7 +496,7 @@ static void run_1f1b(struct pipe *w)
 {
     enum { STEADY = 3 };
     struct hb_tape *t = w->e->t;
-    int64_t all = w->p.microbatches, warm = w->p.ranks - w->e->rank, done = 0;
+    int64_t all = count_run(w), warm = w->p.ranks - w->e->rank, done = 0;
     warm = warm < all ? warm : all;
     all = all < warm + STEADY ? all : warm + STEADY;
     for (int64_t i = 0; i < warm; i++) {
@@ -508,9 +545,10 @@ static void backward_gpipe(struct pipe *w, int64_t microbatch)
 static void each_microbatch(struct pipe *w, void (*run)(struct pipe *, int64_t))
 {
     struct hb_tape *t = w->e->t;
-    struct hb_sums *sums = w->p.microbatches > 2 ? find_sums(w) : NULL;
+    int64_t count = count_run(w);
+    struct hb_sums *sums = count > 2 ? find_sums(w) : NULL;
     if (!sums) {
-        for (int64_t i = 0; i < w->p.microbatches; i++)
+        for (int64_t i = 0; i < count; i++)
             run(w, i);
         return;
     }
@@ -612,17 +650,21 @@ static void run_many(struct pipe *w)
     struct hb_tape *t = w->e->t;
     struct hb_sums *sums = find_sums(w);
     const struct hb_actions *todo = &w->e->actions[w->e->rank];
-    struct hb_alike *alike = sums ? hb_alike_find(t->arena, &w->p, w->e->rank, todo) : NULL;
-    struct hb_stretch *done = hb_arena_alloc(t->arena, sums ? todo->count : 0, sizeof *done);
+    bool adds = sums && !leaves_later(w);
+    struct hb_alike *alike = adds ? hb_alike_find(t->arena, &w->p, w->e->rank, todo) : NULL;
+    struct hb_stretch *done = hb_arena_alloc(t->arena, adds ? todo->count : 0, sizeof *done);
     for (uint32_t i = 0; i < todo->count; i++) {
         const struct hb_action *a = &todo->list[i];
-        if (!sums || alike[i].kind == HB_ALIKE_RUN) {
-            act(w, a);
-            continue;
+        bool later = !adds && hb_action_is_of_one(a) && a->microbatch >= count_run(w);
+        if (later || (adds && alike[i].kind != HB_ALIKE_RUN)) {
+            enter_for(w, a);
+            hb_tape_end(t);
         }
-        enter_for(w, a);
-        hb_tape_end(t);
-        if (alike[i].kind == HB_ALIKE_MODEL) {
+        if (later)
+            continue;
+        if (!adds || alike[i].kind == HB_ALIKE_RUN) {
+            act(w, a);
+        } else if (alike[i].kind == HB_ALIKE_MODEL) {
             done[i] = hb_stretch_begin(sums);
             act(w, a);
             hb_tape_end(t);
@@ -675,6 +717,8 @@ void hb_titan_run_pipeline(struct hb_titan *e)
     uint32_t labels = hb_tape_make(t, (struct hb_made){"zeros", "labels", batch, HB_CAT_INPUTS, 0});
     init(e, &w);
     e->fsdp.defers = true;
+    struct hb_sums *sums = find_sums(&w);
+    struct hb_passed before = {sums ? sums->asked_bytes : 0, sums ? sums->asked_count : 0};
     if (!hb_pipeline_is_many(&w.p)) {
         run_single(&w);
     } else {
@@ -682,6 +726,7 @@ void hb_titan_run_pipeline(struct hb_titan *e)
             e->actions = hb_pipeline_actions(t->arena, &w.p);
         run_many(&w);
     }
+    count_asked(&w, before);
     for (int64_t i = 0; i < w.p.microbatches; i++)
         replace(t, &w.leaves[i], HB_NONE);
     if (w.left_bytes && !e->heads)

@@ -80,8 +80,8 @@ static void give_dying(struct run *r, struct walk *w, uint32_t op)
 static void list_dying(struct run *r, struct walk *w)
 {
     uint32_t ops = r->p->op_count;
-    w->dying = hb_arena_alloc(r->arena, ops, sizeof *w->dying);
-    w->next = hb_arena_alloc(r->arena, r->p->buf_count, sizeof *w->next);
+    w->dying = hb_arena_raw(r->arena, ops, sizeof *w->dying);
+    w->next = hb_arena_raw(r->arena, r->p->buf_count, sizeof *w->next);
     for (uint32_t i = 0; i < ops; i++)
         w->dying[i] = HB_NONE;
     for (uint32_t i = r->p->buf_count; i-- > 0;) {
@@ -193,9 +193,9 @@ static struct hb_cuda_stats run_ops(struct run *r)
     struct hb_arena_mark mark = hb_arena_mark(arena);
     const struct hb_caching *c = &p->caching;
     struct walk w = {.cuda = hb_cuda_new(arena, hb_caching_limits(c))};
-    r->start = hb_arena_alloc(arena, p->buf_count, sizeof *r->start);
-    r->end = hb_arena_alloc(arena, p->buf_count, sizeof *r->end);
-    w.block = hb_arena_alloc(arena, p->buf_count, sizeof *w.block);
+    r->start = hb_arena_raw(arena, p->buf_count, sizeof *r->start);
+    r->end = hb_arena_raw(arena, p->buf_count, sizeof *r->end);
+    w.block = hb_arena_raw(arena, p->buf_count, sizeof *w.block);
     find_lives(r);
     list_lives(r);
     list_dying(r, &w);
@@ -209,8 +209,8 @@ static struct hb_cuda_stats run_ops(struct run *r)
 void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
     struct run r = {.p = p, .out = out, .arena = arena};
-    out->live = hb_arena_alloc(arena, p->buf_count, sizeof *out->live);
-    out->parts = hb_arena_alloc(arena, p->buf_count, sizeof *out->parts);
+    out->live = hb_arena_raw(arena, p->buf_count, sizeof *out->live);
+    out->parts = hb_arena_raw(arena, p->buf_count, sizeof *out->parts);
     for (uint32_t i = 0; i < p->buf_count; i++)
         out->offset_of[i] = -1;
     out->peak_op = -1;

@@ -149,6 +149,7 @@ static int64_t held_floor(struct hb_arena *scratch, const struct hb_spec *spec,
 {
     struct held *h = hb_arena_alloc(scratch, 1, sizeof *h);
     struct hb_caching caching = hb_step_caching(spec);
+    h->sums.alone = true;
     struct hb_server server = {h, take, give, release, counts_pools(&caching) ? NULL : &h->sums};
     struct hb_diag quiet;
     hb_diag_init(&quiet, scratch);

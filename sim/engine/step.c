@@ -38,11 +38,11 @@ static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct 
 /* --- peaks alone --- */
 
 struct asked {
-    struct hb_cuda *cuda;
-    struct hb_sums sums; /* of requests; asked: as hb_step_check_total has it */
-    int64_t rest_bytes;  /* that blocks in use have beyond their requests */
-    int64_t most_bytes;  /* alive, with these */
-    bool unsure;         /* what is left out may have such blocks */
+    struct hb_cuda *cuda; /* null: each block is as large as its request */
+    struct hb_sums sums;  /* of requests; asked: as hb_step_check_total has it */
+    int64_t rest_bytes;   /* that blocks in use have beyond their requests */
+    int64_t most_bytes;   /* alive, with these */
+    bool unsure;          /* what is left out may have such blocks */
 };
 
 /* What is cut off a block of a whole number of such steps leaves such a one, or nothing, and none
@@ -53,14 +53,19 @@ static bool is_even(int64_t bytes)
     return bytes <= small || hb_cuda_round(bytes) % step == 0;
 }
 
+static uint32_t take_block(struct asked *a, int64_t bytes, uint8_t pool)
+{
+    int64_t address, before = hb_cuda_stats(a->cuda).allocated_bytes;
+    uint32_t block = hb_cuda_take(a->cuda, bytes, pool, &address);
+    a->rest_bytes += hb_cuda_stats(a->cuda).allocated_bytes - before - hb_cuda_round(bytes);
+    return block;
+}
+
 static uint32_t take(void *context, int64_t bytes, uint8_t pool)
 {
     struct asked *a = context;
-    int64_t address, size = hb_cuda_round(bytes);
-    int64_t before = hb_cuda_stats(a->cuda).allocated_bytes;
-    uint32_t block = hb_cuda_take(a->cuda, bytes, pool, &address);
-    a->rest_bytes += hb_cuda_stats(a->cuda).allocated_bytes - before - size;
-    hb_sums_take(&a->sums, size, hb_round_up(bytes, ROUND_BYTES));
+    uint32_t block = a->cuda ? take_block(a, bytes, pool) : 0;
+    hb_sums_take(&a->sums, hb_cuda_round(bytes), hb_round_up(bytes, ROUND_BYTES));
     a->most_bytes = hb_larger(a->most_bytes, hb_add_sat(a->sums.alive_bytes, a->rest_bytes));
     if (a->sums.repeats && (a->rest_bytes || !is_even(bytes)))
         a->unsure = true;
@@ -70,16 +75,20 @@ static uint32_t take(void *context, int64_t bytes, uint8_t pool)
 static void give(void *context, const struct hb_storage *s)
 {
     struct asked *a = context;
-    int64_t before = hb_cuda_stats(a->cuda).allocated_bytes, size = hb_cuda_round(s->bytes);
+    int64_t size = hb_cuda_round(s->bytes);
+    a->sums.alive_bytes -= size;
+    if (!a->cuda)
+        return;
+    int64_t before = hb_cuda_stats(a->cuda).allocated_bytes;
     hb_cuda_give(a->cuda, s->served);
     a->rest_bytes -= before - hb_cuda_stats(a->cuda).allocated_bytes - size;
-    a->sums.alive_bytes -= size;
 }
 
 static void release(void *context)
 {
     struct asked *a = context;
-    hb_cuda_release(a->cuda);
+    if (a->cuda)
+        hb_cuda_release(a->cuda);
 }
 
 struct rank {
@@ -89,20 +98,24 @@ struct rank {
     bool unsure; /* that may have left out what blocks take beyond their requests */
 };
 
+/* Of segments that grow each block is cut to its request, so that only what is held from the device
+ * takes an allocator. */
 static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                       struct hb_rank_ask ask, bool adds_up, struct rank *out)
 {
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct hb_caching c = hb_step_caching(spec);
-    struct asked a = {.cuda = hb_cuda_new(arena, hb_caching_limits(&c))};
+    struct asked a = {.sums.alone = c.expandable && !c.reserved};
+    if (!a.sums.alone)
+        a.cuda = hb_cuda_new(arena, hb_caching_limits(&c));
     struct hb_server server = {&a, take, give, release, adds_up ? &a.sums : NULL};
     ask.server = &server;
     bool ok = hb_step_serve(arena, diag, spec, &ask) &&
               check_total(diag, a.sums.asked_bytes, spec->model.name);
-    int64_t reserved = hb_cuda_stats(a.cuda).peak_reserved_bytes;
-    *out = (struct rank){.peak_bytes = c.reserved ? reserved : a.most_bytes,
-                         .storages = a.sums.asked_count,
-                         .exact = !a.sums.left_out};
+    *out = (struct rank){
+        .peak_bytes = a.most_bytes, .storages = a.sums.asked_count, .exact = !a.sums.left_out};
+    if (c.reserved)
+        out->peak_bytes = hb_cuda_stats(a.cuda).peak_reserved_bytes;
     if (a.sums.left_out) {
         out->unsure = a.most_bytes > a.sums.most_bytes || (a.unsure && !c.expandable);
         out->peak_bytes = a.sums.most_bytes;

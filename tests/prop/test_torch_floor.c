@@ -226,11 +226,41 @@ static void the_first_of_the_heaviest_is_told(void **state)
     assert_int_equal(told, 1);
 }
 
+/* Blocks of segments that grow are as large as their requests: what is added up, of a first step
+ * one microbatch alone, is each rank's peak in every schedule. */
+static void sums_are_exact_where_segments_grow(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"gpipe, repeats: 1",       "1f1b, repeats: 1",
+                                            "interleaved, repeats: 2", "zero_bubble, repeats: 2",
+                                            "zbv, repeats: 2",         "dualpipe_v, repeats: 2"};
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+        int64_t told;
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "model: {d_model: 1000, vocab: 3001, blocks: [{name: b, repeat: 16,\n"
+                 "  attention: {heads: 10, kv_heads: 2, head_dim: 100}, mlp: {d_ff: 2728}}]}\n"
+                 "compiler: torch\n"
+                 "batch: {global: 48, seq: 1000}\n"
+                 "mesh: {fsdp: 2, pipeline: 4}\n"
+                 "pipeline: {schedule: %s, microbatches: 12}\n"
+                 "sharding: {reshard_after_forward: false}\n"
+                 "remat: {policy: %s}\n"
+                 "hardware: {device: nvidia-h100, count: 8}\n"
+                 "runtime: {framework: torchtitan, expandable_segments: true}\n",
+                 schedules[i], i % 2 ? "full" : "none");
+        struct ranks_compared sums = run_text(text, &told);
+        assert_int_equal(sums.count, 4);
+        assert_int_equal(sums.lower, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_run_is_below_its_floor),
                                        cmocka_unit_test(ranks_added_up_are_those_that_run),
                                        cmocka_unit_test(a_rank_that_may_miss_a_block_is_asked),
+                                       cmocka_unit_test(sums_are_exact_where_segments_grow),
                                        cmocka_unit_test(the_first_of_the_heaviest_is_told)};
     return cmocka_run_group_tests_name("torch_floor", tests, NULL, NULL);
 }
