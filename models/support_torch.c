@@ -86,13 +86,6 @@ static bool is_titans_list(const struct hb_remat *r)
            r->save == 1u << HB_TN_LAYER_IN;
 }
 
-/* A hook of each parameter's: of whole ones, whose gradients are whole after one pass. */
-static bool may_update_in_backward(const struct hb_spec *s)
-{
-    return s->runtime.framework != HB_FW_MEGATRON && s->mesh[HB_AX_FSDP] == 1 &&
-           s->mesh[HB_AX_DATA] == 1 && s->batch.accumulate == 1;
-}
-
 /* Paged states of a single device; everything of a shard (FSDP2's CPUOffloadPolicy); states or
  * parameters of ZeRO-3. */
 static bool offload_is_known(const struct hb_spec *s, bool plain, bool tune)
@@ -114,6 +107,34 @@ static bool has_experts(const struct hb_model *m)
         if (m->blocks[i].moe.experts)
             return true;
     return false;
+}
+
+/* A hook of each parameter's: of one device, or of FSDP2's shards, whose gradients are whole after
+ * one pass. */
+static bool check_in_backward(const struct hb_refusing *r, const struct hb_spec *s)
+{
+    static const char *const key = "optimizer.in_backward";
+    bool fsdp = s->mesh[HB_AX_FSDP] > 1, mega = s->runtime.framework == HB_FW_MEGATRON;
+    const struct hb_refusal gaps[] = {
+        {mega, key, "is torchtitan's and torchtune's; use false"},
+        {!mega && s->precision.master, key, "ZeRO updates after the pass; use false"},
+        {!fsdp && s->mesh[HB_AX_DATA] > 1, key,
+         "not simulated with DistributedDataParallel; use false, or mesh.fsdp"},
+        {s->batch.accumulate > 1, key, "updates after each pass; use batch.accumulate: 1"},
+        {!mega && s->mesh[HB_AX_PIPELINE] > 1, key,
+         "torchtitan has none with pipelines; use false"},
+        {!mega && hb_titan_expert_ways(s) > 1, key,
+         "torchtitan has none with expert parallelism; use false"},
+        {fsdp && !mega && has_experts(&s->model), key,
+         "not simulated with experts and FSDP yet; use false"},
+        {s->runtime.fsdp1, key, "FSDP1 has one parameter a unit; use false, or FSDP2"},
+        {fsdp && s->loss.chunks > 1, key, "not simulated with loss.chunks and FSDP yet; use false"},
+        {fsdp && s->loss.kind != HB_LOSS_LM, key,
+         "not simulated with this loss.kind yet; use false"},
+        {fsdp && s->optimizer.params_offload != HB_PLACE_NONE, key,
+         "not simulated with params_offload yet; use false"},
+    };
+    return !s->optimizer.in_backward || HB_REFUSE(r, gaps);
 }
 
 /* Ranks that share the states of torchtitan's dense weights. */
@@ -140,8 +161,6 @@ static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
          "without FSDP (mesh.fsdp 1) it is of ZeRO-1 and ZeRO-2; use none, or "
          "sharding.optimizer_over_data: true"},
         {!s->precision.master && zero, "precision.master", "ZeRO has one; use f32"},
-        {zero && s->optimizer.moments[0] == HB_DT_Q8, "optimizer.moments",
-         "q8 is not simulated with ZeRO yet; use f32"},
         {s->sharding.grads_over_data && !s->sharding.optimizer_over_data,
          "sharding.optimizer_over_data", "ZeRO-2 splits states, too; use true"},
         {s->precision.grads == HB_GRADS_F32, "precision.grads",
@@ -221,8 +240,6 @@ static bool check_zero3(const struct hb_refusing *r, const struct hb_spec *s)
         {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline", "DeepSpeed has none with ZeRO-3; use 1"},
         {has_experts(&s->model), "precision.master",
          "ZeRO-3 is not simulated with experts yet; use none (FSDP)"},
-        {s->optimizer.moments[0] == HB_DT_Q8, "optimizer.moments",
-         "q8 is not simulated with ZeRO yet; use f32"},
         {!s->sharding.reshard_after_forward, "sharding.reshard_after_forward",
          "is FSDP's; ZeRO-3's is runtime.reuse_distance; use true"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
@@ -470,7 +487,7 @@ static bool check_titan_loss(const struct hb_refusing *r, const struct hb_loss *
     bool linear = l->kernel == HB_LOSS_LINEAR;
     const struct hb_refusal gaps[] = {
         {l->kernel != HB_LOSS_EAGER && l->kernel != HB_LOSS_COMPILED && !linear, "loss.kernel",
-         "only eager, compiled and linear are simulated with torchtitan yet"},
+         "jit and fused are Megatron's; use eager, compiled or linear"},
         {l->held == HB_HELD_F32 && l->kernel != HB_LOSS_EAGER, "loss.held",
          "f32 is simulated with loss.kernel eager only yet; use none"},
         {linear && l->chunks > 1, "loss.chunks",
@@ -695,7 +712,8 @@ static bool check_megatron_rest(const struct hb_refusing *r, const struct hb_spe
         {s->loss.chunks > 1, "loss.chunks", "not simulated with megatron yet; use 1"},
         {s->loss.kernel != HB_LOSS_EAGER && s->loss.kernel != HB_LOSS_JIT &&
              s->loss.kernel != HB_LOSS_FUSED,
-         "loss.kernel", "only eager, jit and fused are simulated with megatron yet"},
+         "loss.kernel",
+         "compiled and linear are not simulated with megatron; use eager, jit or fused"},
         {s->loss.held != HB_HELD_NONE, "loss.held", "is not megatron's; use none"},
         {s->loss.kind != HB_LOSS_LM, "loss.kind", "only lm is simulated with megatron yet; use lm"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
@@ -727,29 +745,44 @@ static bool check_megatron(struct hb_refusing *r, const struct hb_spec *s)
     return ok;
 }
 
-/* An update that makes nothing but its states. */
-static bool is_known(const struct hb_spec *s)
+/* Updates that make nothing but their states: Adam's fused one, torch.optim.SGD (Megatron's
+ * FusedSGD, which its distributed optimizer refuses), and Lion's kernels of DeepSpeed and
+ * bitsandbytes, which take plain tensors. */
+static bool check_optimizer(const struct hb_refusing *r, const struct hb_spec *s)
 {
+    static const char *const key = "optimizer.name";
     enum hb_optimizer name = s->optimizer.name;
-    bool zero = s->precision.master || s->sharding.optimizer_over_data;
-    bool plain = s->runtime.framework != HB_FW_MEGATRON && !zero;
-    return name == HB_OPT_ADAMW || (plain && (name == HB_OPT_SGD || name == HB_OPT_MOMENTUM));
+    bool mega = s->runtime.framework == HB_FW_MEGATRON;
+    bool shared = s->sharding.optimizer_over_data || s->mesh[HB_AX_FSDP] > 1;
+    bool dtensors = shard_ranks(s) > 1 && !s->precision.master && !s->runtime.fsdp1;
+    const struct hb_refusal gaps[] = {
+        {name == HB_OPT_ADAFACTOR, key,
+         "adafactor's temporaries are not simulated with torch; use adamw, sgd, momentum or lion"},
+        {name == HB_OPT_MUON, key,
+         "muon's temporaries are not simulated with torch; use adamw, sgd, momentum or lion"},
+        {mega && (name == HB_OPT_SGD || name == HB_OPT_MOMENTUM) && shared, key,
+         "Megatron's distributed optimizer and FSDP take Adam alone; use adamw, or "
+         "sharding.optimizer_over_data: false and mesh.fsdp 1"},
+        {mega && name == HB_OPT_LION, key, "megatron's is not simulated; use adamw"},
+        {!mega && name == HB_OPT_LION && dtensors, key,
+         "Lion's kernels (DeepSpeed, bitsandbytes) take no shards of FSDP2 or tensor parallelism; "
+         "use adamw, or precision.master: f32 (ZeRO)"},
+    };
+    return HB_REFUSE(r, gaps);
 }
 
 bool hb_support_torch(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *s)
 {
     struct hb_refusing r = {.diag = diag, .root = root, .before = "compiler: torch: "};
     const struct hb_refusal gaps[] = {
-        {!is_known(s), "optimizer.name",
-         "only adamw is simulated, and sgd and momentum (torch.optim.SGD) without Megatron and "
-         "ZeRO; use adamw"},
-        {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema", "not simulated yet; use none"},
+        {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema",
+         "not simulated with torch yet; use none"},
         {s->model.mtp > 0 && s->runtime.framework != HB_FW_MEGATRON, "model.mtp",
          "simulated with megatron only yet; use mtp: 0, or runtime.framework: megatron"},
-        {s->optimizer.in_backward && !may_update_in_backward(s), "optimizer.in_backward",
-         "simulated on one device, without accumulation, only yet; use false"},
     };
     bool ok = HB_REFUSE(&r, gaps);
+    ok &= check_optimizer(&r, s);
+    ok &= check_in_backward(&r, s);
     ok &= s->runtime.framework == HB_FW_MEGATRON ? check_megatron(&r, s) : check_titan(&r, s);
     return ok;
 }

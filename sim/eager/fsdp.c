@@ -186,7 +186,12 @@ static void keep_gradients(struct hb_fsdp *f, struct hb_unit *u, uint32_t sum)
                      f->replicas ? HB_POOL_ALL_REDUCE : HB_POOL_REDUCE);
         hb_tape_drop(f->t, sum);
     }
-    if (u->sharded == HB_NONE && !f->on_host)
+    if (f->update) {
+        f->t->pool = (uint8_t)(f->first_pool + (f->replicas ? HB_POOL_ALL_REDUCE : HB_POOL_REDUCE));
+        f->update(f->context, u);
+        f->t->pool = HB_POOL_DEFAULT;
+    }
+    if (u->sharded == HB_NONE && !f->on_host && !f->update)
         u->sharded = grads;
     else
         hb_tape_drop(f->t, grads);

@@ -66,6 +66,9 @@ struct hb_fsdp {
     uint32_t last_gather; /* of the forward pass, not let go yet; HB_NONE */
     uint32_t last_reduced[2];    /* inputs of the last unit's reductions; HB_NONE */
     struct hb_unit *last_summed; /* of the units whose sums are held */
+    void (*update)(void *context, const struct hb_unit *u); /* with a unit's gradients, which go
+                                                               then; null: they stay */
+    void *context;
 };
 
 /* Elements of a rank's part of a unit, padding included. */

@@ -146,17 +146,20 @@ static void add_param(struct hb_titan *e, const struct hb_weight *w)
         hb_tape_argument(e->t, e->fsdp.flat ? "parameters in one" : w->name, bytes, HB_CAT_PARAMS);
 }
 
-/* In 8 bit: codes with an f32 scale for each 256 of them and a table of what the codes mean; small
- * and odd tensors stay as their parameters are (torchao's low_bit_optim, bitsandbytes alike). */
-static int64_t state_bytes(struct hb_titan *e, const struct hb_weight *w, enum hb_dtype dtype)
+int64_t hb_titan_state_bytes(struct hb_titan *e, int64_t count, enum hb_dtype dtype, int64_t plain)
 {
     enum { BLOCK = 256, SMALLEST = 4096, SCALE_BYTES = 4 };
-    int64_t bits = hb_dtype_bits(dtype), count = shard_bytes(e, w, 1);
+    int64_t bits = hb_dtype_bits(dtype);
     if (dtype != HB_DT_Q8)
-        return shard_bytes(e, w, bits < 8 ? 1 : bits / 8);
+        return hb_tape_size(e->t, count, bits < 8 ? 1 : bits / 8, 1);
     if (count < SMALLEST || count % BLOCK != 0)
-        return shard_bytes(e, w, e->fsdp.param_bytes);
+        return hb_tape_size(e->t, count, plain, 1);
     return hb_add_sat(count, (count / BLOCK + BLOCK) * SCALE_BYTES);
+}
+
+static int64_t state_bytes(struct hb_titan *e, const struct hb_weight *w, enum hb_dtype dtype)
+{
+    return hb_titan_state_bytes(e, shard_bytes(e, w, 1), dtype, e->fsdp.param_bytes);
 }
 
 static int moment_count(const struct hb_titan *e)
@@ -264,7 +267,8 @@ static void add_all_states(struct hb_titan *e)
 {
     if (e->spec->optimizer.offload != HB_PLACE_NONE)
         return;
-    each_weight(e, add_states);
+    if (!e->fsdp.update)
+        each_weight(e, add_states);
     add_other_states(e);
 }
 
@@ -546,15 +550,33 @@ static void set_sizes(struct hb_titan *e)
     e->rows = hb_div_up(e->tokens, e->ways);
 }
 
+/* FSDP2 runs a parameter's hook on the stream that reduced the unit's gradients, so the states that
+ * the first step's make are of its pool; the gradients go after the unit's last one
+ * (foreach_reduce). */
+static void update_unit(void *context, const struct hb_unit *u)
+{
+    struct hb_titan *e = context;
+    const char *where = e->t->where;
+    e->t->where = u->where;
+    for (int i = 0; i < u->count && e->first_step; i++)
+        add_states(e, &u->weights[i]);
+    e->t->where = where;
+}
+
 /* The optimizer in the backward pass is a hook of each parameter's, which runs when its gradient is
  * whole: the head's after all chunks, one that two layers share after both. */
 static void update_in_backward(struct hb_titan *e)
 {
+    if (!e->fsdp.plain) {
+        e->fsdp.update = update_unit;
+        e->fsdp.context = e;
+        return;
+    }
     for (int i = 0; i < e->end_count; i++)
         e->end_weights[i].updates = true;
     for (int64_t i = 0; i < e->layer_count; i++)
         for (int w = 0; w < e->layers[i].unit.count; w++)
-            e->layers[i].weights[w].updates = true; /* never with FSDP */
+            e->layers[i].weights[w].updates = true;
 }
 
 /* As torch.chunk cuts: of equal size but the last, and so perhaps fewer than asked for. */

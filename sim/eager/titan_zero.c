@@ -128,8 +128,7 @@ static void update_part(struct hb_titan *e, int64_t count, bool first)
     hb_tape_drop(t, e->zero->sum);
     e->zero->sum = HB_NONE;
     for (int i = 0; first && i < e->spec->optimizer.moment_count; i++)
-        hb_titan_add_state(
-            e, i, hb_tape_size(t, count, hb_dtype_bits(e->spec->optimizer.moments[i]) / 8, 1));
+        hb_titan_add_state(e, i, hb_titan_state_bytes(e, count, e->spec->optimizer.moments[i], 4));
     hb_tape_drop(t, wide);
 }
 

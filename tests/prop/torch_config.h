@@ -201,7 +201,8 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side
             TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
             TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
             TORCH_ONE_OF(&side, "", "", "", "name: sgd, ", "name: momentum, "),
-            TORCH_ONE_OF(rng, "", "", "", "offload: pinned_host, params_offload: pinned_host"));
+            TORCH_ONE_OF(rng, "", "", "", "in_backward: true",
+                         "offload: pinned_host, params_offload: pinned_host"));
     if (torch_chance(rng, 15))
         hb_str_addf(s, "loss: {kind: grpo, reference: %s%s}\n", TORCH_ONE_OF(rng, "true", "false"),
                     TORCH_ONE_OF(rng, "", ", value: true", ", entropy: false", ", entropy: true"));
@@ -224,10 +225,11 @@ static void torch_zero3(struct hb_str *s, struct hb_rng *rng)
                 "remat: {policy: %s, every: %lld}\nloss: {kernel: %s, held: %s}\n"
                 "precision: {params: bf16, master: f32, grads: params}\n"
                 "hardware: {device: nvidia-h100, count: %lld}\n"
-                "optimizer: {offload: %s, params_offload: %s}\n",
+                "optimizer: {%soffload: %s, params_offload: %s}\n",
                 TORCH_ONE_OF(rng, "none", "full"), (long long)hb_rng_range(rng, 1, 3),
                 TORCH_ONE_OF(rng, "eager", "compiled"), TORCH_ONE_OF(rng, "none", "compute"),
-                (long long)ranks, TORCH_ONE_OF(rng, "none", "none", "pinned_host"),
+                (long long)ranks, TORCH_ONE_OF(rng, "", "", "name: lion, ", "moments: [q8, q8], "),
+                TORCH_ONE_OF(rng, "none", "none", "pinned_host"),
                 TORCH_ONE_OF(rng, "none", "none", "pinned_host"));
     hb_str_addf(s,
                 "runtime: {framework: torchtitan, reduce_bucket: %lld, prefetch_bucket: %lld, "

@@ -322,6 +322,23 @@ static void further_tokens(void **state)
     assert_int_equal(run_spec(&spec).category_bytes[HB_CAT_LOGITS], logits / 6 * (4 + 4 + 6));
 }
 
+/* Megatron's SGD with momentum keeps one state of each parameter; its distributed optimizer takes
+ * Adam alone. */
+static void momentum_keeps_one_state(void **state)
+{
+    (void)state;
+    static const char whole[] = "mesh: {data: 8}\n";
+    const int64_t all = 8 * layer_count(1) + 2 * 32000 * D + D;
+    struct hb_spec adam = read_spec(whole),
+                   momentum = read_spec("mesh: {data: 8}\noptimizer: {name: momentum}\n");
+    assert_int_equal(static_bytes(&adam) - static_bytes(&momentum), 4 * all);
+    momentum.sharding.optimizer_over_data = true;
+    hb_diag_init(&u.diag, u.env.arena);
+    assert_false(hb_spec_supported(&u.diag, NULL, &momentum));
+    assert_non_null(strstr(u.diag.entries[0].text, "optimizer.name: Megatron's distributed"));
+    hb_diag_init(&u.diag, u.env.arena);
+}
+
 static void what_is_not_known_is_refused(void **state)
 {
     (void)state;
@@ -363,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(norms_of_experts_that_run_again, start, end),
         cmocka_unit_test_setup_teardown(weights_in_eight_bits, start, end),
         cmocka_unit_test_setup_teardown(further_tokens, start, end),
+        cmocka_unit_test_setup_teardown(momentum_keeps_one_state, start, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
     };
     return cmocka_run_group_tests_name("mcore", tests, NULL, NULL);

@@ -18,6 +18,7 @@ static const char *const keys[] = {
     "remat: {policy: none}\nruntime: {allocator: max_reserved, expandable_segments: true}\n",
     "remat: {policy: none}\nmesh: {fsdp: 2, tensor: 4}\nsharding: {residual_over_tensor: true}\n",
     "remat: {policy: full}\nsharding: {reshard_after_forward: false}\n",
+    "remat: {policy: full}\noptimizer: {in_backward: true}\n",
 };
 enum { KEYS = sizeof keys / sizeof keys[0] };
 
@@ -164,6 +165,32 @@ static void inputs_go_to_the_host(void **state)
                                             tail))
                        .peak_bytes;
     assert_int_equal(stay - gone, 3 * input);
+}
+
+/* With FSDP2 a unit's update follows its reduction on that one's stream: the states are of its
+ * pool, and of the sharded gradients those of one unit are there at a time. */
+static void shards_are_updated_in_the_pass(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    struct hb_memory m = run_keys("remat: {policy: full}\noptimizer: {in_backward: true}\n", &p);
+    int32_t last_end = 0;
+    int gradients = 0, states = 0;
+    for (uint32_t k = 0; k < m.live_count; k++) {
+        const struct hb_buf *b = &p.bufs[m.live[k].buf];
+        if (strstr(b->name, "sharded gradients")) {
+            gradients++;
+            assert_true(m.live[k].start >= last_end && !b->output);
+            last_end = m.live[k].end;
+        }
+        if (!strstr(b->name, "moment"))
+            continue;
+        states++;
+        assert_true(b->pool > 0 && m.live[k].start <= last_end);
+    }
+    assert_int_equal(gradients, 2 * (4 + 2));
+    assert_int_equal(states, 2 * (4 * 9 + 3));
+    assert_int_equal(last_end > 0, 1);
 }
 
 /* FSDP2's CPUOffloadPolicy: no parameter, no state, no gradient stays on the device. */
@@ -358,6 +385,7 @@ int main(void)
         TEST(levers_move_the_peak),
         TEST(states_in_eight_bits),
         TEST(inputs_go_to_the_host),
+        TEST(shards_are_updated_in_the_pass),
         TEST(shards_on_the_host),
         TEST(blocks_above_a_size_are_not_split),
         TEST(casts_are_of_what_has_another_type),

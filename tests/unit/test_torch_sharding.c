@@ -136,6 +136,15 @@ static void states_that_ranks_split(void **state)
     assert_int_equal(largest(&p, "buffer of gradients to reduce"), INT64_C(1000000000));
     assert_true(m.peak_bytes < peak(first));
     assert_true(peak(small) + 900000000 < m.peak_bytes);
+    run_keys(hb_arena_printf(u.env.arena, "%soptimizer: {name: lion}\n", second), &p);
+    assert_int_equal(largest(&p, "first moment"), hb_div_up(all, 8) * 4);
+    assert_int_equal(largest(&p, "second moment"), 0);
+    run_keys(hb_arena_printf(u.env.arena, "%soptimizer: {name: sgd}\n", second), &p);
+    assert_int_equal(largest(&p, "first moment"), 0);
+    int64_t part = hb_div_up(all, 8);
+    run_keys(hb_arena_printf(u.env.arena, "%soptimizer: {moments: [q8, q8]}\n", second), &p);
+    assert_int_equal(largest(&p, "first moment"),
+                     part % 256 ? part * 4 : part + (part / 256 + 256) * 4);
 }
 
 #define ZERO3_KEYS                                                                                 \
