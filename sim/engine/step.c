@@ -239,8 +239,10 @@ bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
     if (!all_ranks(arena, diag, spec, &all))
         return false;
     struct rank *told = find_told(&all);
-    for (; !told->exact; told = find_told(&all)) {
-        ask_again(arena, diag, spec, all.ask, told);
+    for (struct rank *last = NULL; told != last; told = find_told(&all)) {
+        if (!told->exact)
+            ask_again(arena, diag, spec, all.ask, told);
+        last = told;
         make_sure(arena, diag, spec, &all);
     }
     *out_bytes = told->peak_bytes;

@@ -226,6 +226,33 @@ static void the_first_of_the_heaviest_is_told(void **state)
     assert_int_equal(told, 1);
 }
 
+/* The first rank, whose loss goes in chunks, is exact and heavier than what is added up of the
+ * last, which is told once its blocks are asked for. */
+static void a_rank_is_asked_beside_one_that_is_exact(void **state)
+{
+    (void)state;
+    int64_t told;
+    run_text(
+        "model: {d_model: 768, vocab: 32000, tied_embeddings: false, blocks: [\n"
+        "  {name: b0, repeat: 6, attention: {heads: 8, kv_heads: 2, head_dim: 128, rope: false, "
+        "qk_norm: true},\n"
+        "   mlp: {d_ff: 1024}},\n"
+        "  {name: b1, repeat: 6, attention: {heads: 8, kv_heads: 8, head_dim: 128},\n"
+        "   mlp: {d_ff: 1024}}]}\n"
+        "compiler: torch\n"
+        "batch: {global: 32, seq: 2048}\n"
+        "mesh: {data: 2, fsdp: 4, pipeline: 2}\n"
+        "pipeline: {schedule: zbv, microbatches: 4, repeats: 2}\n"
+        "sharding: {reshard_after_forward: false}\n"
+        "remat: {policy: full}\n"
+        "precision: {grads: bf16}\n"
+        "loss: {kernel: eager, chunks: 2}\n"
+        "hardware: {device: nvidia-h100, count: 16}\n"
+        "runtime: {framework: torchtitan}\n",
+        &told);
+    assert_int_equal(told, 1);
+}
+
 /* Blocks of segments that grow are as large as their requests: what is added up, of a first step
  * one microbatch alone, is each rank's peak in every schedule. */
 static void sums_are_exact_where_segments_grow(void **state)
@@ -260,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_run_is_below_its_floor),
                                        cmocka_unit_test(ranks_added_up_are_those_that_run),
                                        cmocka_unit_test(a_rank_that_may_miss_a_block_is_asked),
+                                       cmocka_unit_test(a_rank_is_asked_beside_one_that_is_exact),
                                        cmocka_unit_test(sums_are_exact_where_segments_grow),
                                        cmocka_unit_test(the_first_of_the_heaviest_is_told)};
     return cmocka_run_group_tests_name("torch_floor", tests, NULL, NULL);
