@@ -290,6 +290,10 @@ static void large_blocks_stay_whole(void **state)
     give(c, take(c, 70 * mib, 0));
     take(c, 64 * mib, 0); /* as much as the limit is no small one: it, whole */
     assert_int_equal(reserved(c), 70 * mib);
+    c = hb_cuda_new(arena, (struct hb_cuda_limits){.max_split_bytes = 64 * mib});
+    give(c, take(c, 64 * mib, 0));
+    take(c, 30 * mib, 0); /* nor is a block of as much */
+    assert_int_equal(reserved(c), 94 * mib);
 }
 
 /* {n, bytes, stream}: request n; {-1 - n, 0, 0}: n is given back. */
