@@ -134,9 +134,7 @@ static int rotate(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_val
 {
     struct hb_shape s = y->values[in].shape;
     struct hb_shape wide = s;
-    struct hb_shape half = s;
     wide.dtype = HB_DT_F32;
-    half.dim[half.rank - 1] = half.dim[half.rank - 1] / 2;
     int out = hb_layer_value(lo, y, out_value);
     struct hb_step_op step = {.kind = HB_STEP_MIX,
                               .op = HB_OP_ELEMENTWISE,
