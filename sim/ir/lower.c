@@ -220,9 +220,6 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
 
 static void add_leaves(struct hb_lower *lo, struct parts *parts)
 {
-    enum { OF_BLOCK = 18 };
-    lo->leaf_cap = OF_BLOCK * ((uint32_t)lo->spec->model.block_count + 1);
-    lo->leaves = hb_arena_raw(lo->arena, lo->leaf_cap, sizeof *lo->leaves);
     hb_ends_leaves(lo);
     hb_stack_leaves(lo, &parts->stack);
     if (parts->piped)
@@ -242,7 +239,8 @@ static void weigh_whole(struct hb_lower *lo)
     struct hb_lower whole = *lo;
     struct parts parts = {.piped = hb_pipeline_wanted(lo)};
     whole.spec = lo->whole;
-    whole.leaf_count = 0;
+    whole.leaves = NULL;
+    whole.leaf_count = whole.leaf_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
     hb_optim_weigh(lo, &whole);
@@ -367,8 +365,7 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
 {
     struct hb_lower lo;
     begin(arena, diag, spec, whole, out, &lo);
-    uint32_t layers = (uint32_t)spec->model.block_count + 1;
-    hb_program_reserve(out, hb_copies_queued(&lo) ? layers + (layers + 1) / 2 : layers);
+    hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);
     out->repack_bytes = hb_chip_repack_bytes(lo.chip);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];

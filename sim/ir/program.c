@@ -13,8 +13,8 @@ void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *n
         .arena = arena, .name = name, .compiler = compiler, .open_loop = HB_NONE};
 }
 
-/* Of a layer with both its passes: what deepseek-v3's has, or 1.4 times of what llama's has. */
-enum { OPS_OF_LAYER = 192, BUFS_OF_LAYER = 224, REFS_OF_LAYER = 480 };
+/* Of a layer with both its passes: what deepseek-v3 has with states on the host. */
+enum { OPS_OF_LAYER = 256, BUFS_OF_LAYER = 256, REFS_OF_LAYER = 512 };
 
 static void make_room(struct hb_program *p, uint32_t ops, uint32_t bufs, uint32_t refs)
 {
