@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/hlo/logform.h"
 #include "sim/hlo/logline.h"
 
@@ -219,7 +220,12 @@ struct hb_log_message *hb_form_current(struct hb_log_reader *r, enum hb_log_kind
 struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind kind)
 {
     struct hb_log_message *m = hb_form_current(r, kind);
-    return m ? m : hb_form_open(r, kind);
+    if (!m)
+        return hb_form_open(r, kind);
+    m->mentioned = false; /* a program's own word */
+    if (hb_str_same(m->name, HB_LOG_ENDED))
+        m->name[0] = '\0';
+    return m;
 }
 
 void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount)

@@ -214,6 +214,7 @@ enum {
  * that nears its share; of a server its largest batch; of a driver that not even a context was
  * made; of anybody that a limit refused. */
 #define HB_LOG_REFUSED "allocation"
+#define HB_LOG_ENDED   "status" /* of a container that was ended, for what is not said */
 #define HB_LOG_WORKER  "worker"
 #define HB_LOG_WARM_UP "warm-up"
 #define HB_LOG_CONTEXT "context"

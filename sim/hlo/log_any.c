@@ -3,6 +3,7 @@
  * another table took are left alone, and so is advice. */
 #include <string.h>
 
+#include "base/str.h"
 #include "sim/hlo/logfigures.h"
 #include "sim/hlo/logform.h"
 #include "sim/hlo/logkill.h"
@@ -44,10 +45,17 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
         hb_form_set(m, fact, amount);
 }
 
-static void take_host(struct hb_log_reader *r, const struct hb_figures *f, bool reported)
+static void take_host(struct hb_log_reader *r, const struct hb_figures *f, bool reported,
+                      bool status)
 {
-    bool begun = hb_form_current(r, HB_LOG_HOST);
-    struct hb_log_message *m = hb_form_join(r, HB_LOG_HOST);
+    struct hb_log_message *m = hb_form_current(r, HB_LOG_HOST);
+    bool begun = m;
+    if (!begun)
+        m = hb_form_open(r, HB_LOG_HOST);
+    if (status && !begun)
+        hb_form_name(m, HB_LOG_ENDED);
+    else if (!status && hb_str_same(m->name, HB_LOG_ENDED))
+        m->name[0] = '\0';
     m->mentioned = !reported && (!begun || m->mentioned);
     bool held = f->wanted.bytes < 0;
     if (m->fact[HB_FACT_ASKED] >= 0)
@@ -222,6 +230,14 @@ static bool is_foreign_refusal(struct hb_span s)
     return false;
 }
 
+/* "memory of the system", "of the CPU", "of the host", in Chinese */
+static bool is_foreign_host(struct hb_span s)
+{
+    static const char *const words[] = {"\u7cfb\u7edf\u5185\u5b58", "CPU\u5185\u5b58",
+                                        "cpu\u5185\u5b58", "\u4e3b\u673a\u5185\u5b58"};
+    return HB_SPAN_HAS_ANY(s, words);
+}
+
 /* "the process was killed [by the system]", in Chinese */
 static bool is_foreign_kill(struct hb_span s)
 {
@@ -345,18 +361,22 @@ struct refusal {
     bool foreign;  /* it is said in a language whose words are not parted */
     bool killed;   /* a process was ended */
     bool reported; /* there is evidence that it happened */
+    bool status;   /* ... of which a container's status is all that is told */
 };
 
 static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sentence *l)
 {
     struct hb_span s = l->span;
-    struct refusal f = {find_refusal(l), is_foreign_refusal(s), is_foreign_kill(s), false};
+    struct refusal f = {find_refusal(l), is_foreign_refusal(s), is_foreign_kill(s), false, false};
     f.reported = f.killed;
+    bool other = f.killed || f.foreign || f.word >= 0;
     for (int i = 0; i < l->count; i++) {
         bool kill = hb_kill_is(l, i) && !hb_supposed_is(l, i);
         f.killed = f.killed || kill;
+        other = other || (kill && !hb_kill_is_status(l, i));
         f.reported = f.reported || (kill && hb_report_is(l, i));
     }
+    f.status = f.killed && !other;
     f.reported = f.reported || f.foreign || is_reported(l) ||
                  (hb_form_line(r) == 1 && !hb_span_starts(s, "#"));
     return f;
@@ -398,8 +418,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (!refusal.killed && !refusal.foreign && refusal.word < 0)
         return;
     struct hb_figures f = read_figures(l, &refusal);
-    if (refusal.killed || is_host(r, l, refusal.word))
-        take_host(r, &f, refusal.reported);
+    if (refusal.killed || (refusal.foreign && is_foreign_host(s)) || is_host(r, l, refusal.word))
+        take_host(r, &f, refusal.reported, refusal.status);
     else if (is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (is_of_chip(l, &f))
@@ -424,7 +444,7 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
     ANY("\u4e0d\u8db3"), ANY("\u4e0d\u591f"), ANY("\u6ea2\u51fa"), ANY("\u7206\u663e"),
-    ANY("\u5b58\u7206"), ANY("\u8db3\u308a"), ANY("\ubd80\uc871"), ANY("\u043f\u0430\u043c"),
+    ANY("\u7206"),       ANY("\u8db3\u308a"), ANY("\ubd80\uc871"), ANY("\u043f\u0430\u043c"),
     ANY("peicher"),      ANY("emoria"),       ANY("\u00e9moire"),  ANY("mem\u00f3r"),
     ANY(" fit"),         ANY("LIMIT"),        ANY("illed"),        ANY("VMEM"),
     ANY("vmem"),         ANY("Oom"),          ANY("emory"),        ANY("EMORY"),

@@ -17,8 +17,9 @@ static bool is_ended(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"got", "get",  "gets",  "getting", "was",
                                         "is",  "been", "being", "be",      NULL};
-    static const char *const things[] = {"process", "script", "program", "training", "it", "job",
-                                         "worker",  "kernel", "always",  "suddenly", NULL};
+    static const char *const things[] = {"process", "script",    "program", "training", "it",
+                                         "job",     "worker",    "kernel",  "always",   "suddenly",
+                                         "workers", "processes", "jobs",    NULL};
     bool got = hb_sentence_is(l, i - 1, "got") || hb_sentence_is(l, i - 1, "gets");
     bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
     bool named = passive || got; /* "the data loader worker killed" */
@@ -107,10 +108,21 @@ static bool is_kill_number(const struct hb_sentence *l, int i)
     return false;
 }
 
+bool hb_kill_is_status(const struct hb_sentence *l, int i)
+{
+    if (!is_kill_number(l, i) || strcmp(l->word[i].text, "137") != 0)
+        return false;
+    for (int k = 0; k < l->count; k++)
+        if (k != i &&
+            ((l->bits[k] & MEMORY && !hb_sentence_is(l, k, "memory")) || hb_kill_is(l, k)))
+            return false;
+    return true;
+}
+
 bool hb_kill_is(const struct hb_sentence *l, int i)
 {
     const struct hb_word *word = &l->word[i];
-    if (hb_refusal_is_never(l, i))
+    if (hb_refusal_is_never(l, i) || hb_refusal_is_called(l, i) || hb_refusal_is_none(l, i))
         return false;
     if (hb_sentence_is(l, i, "sigkill"))
         return is_sigkill(l, i);
@@ -124,7 +136,7 @@ bool hb_kill_is(const struct hb_sentence *l, int i)
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */
         return false;
-    if (hb_sentence_is(l, i, "oom") && !hb_refusal_is_compared(l, i) && !hb_refusal_is_none(l, i))
+    if (hb_sentence_is(l, i, "oom") && !hb_refusal_is_compared(l, i))
         return is_oom_kill(l, i);
     return (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun")) || is_ended_of_memory(l, i) ||
            is_kill_number(l, i);

@@ -7,5 +7,8 @@
 #include "sim/hlo/logsentence.h"
 
 bool hb_kill_is(const struct hb_sentence *l, int i);
+/* Whether all that the line says of it is the status of a container that was ended, 137: by whom,
+ * and for what, it does not say. */
+bool hb_kill_is_status(const struct hb_sentence *l, int i);
 
 #endif

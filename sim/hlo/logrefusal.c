@@ -48,6 +48,11 @@ bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
            (i + 2 < l->count && l->bits[i + 2] & DEVICE && is_resource(l, i + 3));
 }
 
+static bool is_of_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 bool hb_refusal_is_compared(const struct hb_sentence *l, int i)
 {
     const char *at = l->word[i].span.at;
@@ -63,13 +68,25 @@ static bool is_frame(const struct hb_sentence *l, int i)
            hb_sentence_is(l, i - 4, "line");
 }
 
+bool hb_refusal_is_called(const struct hb_sentence *l, int i)
+{
+    const char *at = l->word[i].span.at;
+    bool joined = false;
+    while (at > l->span.at && is_of_name(at[-1]))
+        joined = *--at == '_' || joined;
+    for (at = l->word[i].span.at; at < l->span.end && is_of_name(*at); at++)
+        joined = joined || *at == '_';
+    return joined && at < l->span.end && *at == '(';
+}
+
 bool hb_refusal_is_none(const struct hb_sentence *l, int i)
 {
     enum { FAR = 10 };
     static const char *const nones[] = {"no", "zero", "without", "never", "avoids", NULL};
-    static const char *const joins[] = {
-        "or",   "and", "max",     "high",    "cuda",    "gpu",     "any",   "more", "oom", "ooms",
-        "kill", "of",  "further", "getting", "hitting", "running", "going", "into", "an",  NULL};
+    static const char *const joins[] = {"or",      "and",     "max",     "high",    "cuda",  "gpu",
+                                        "any",     "more",    "oom",     "ooms",    "kill",  "of",
+                                        "further", "getting", "hitting", "running", "going", "into",
+                                        "an",      "being",   NULL};
     for (int k = i - 1; k >= 0 && k >= i - FAR; k--) {
         if (hb_sentence_is_any(l, k, nones)) /* no name, as ZeRO-2 is; "cannot train without OOM" */
             return l->word[k].span.end < l->span.end && *l->word[k].span.end == ' ' &&
@@ -129,7 +146,8 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
         !hb_sentence_is(l, i, "oomed") && !hb_sentence_is(l, i, "ooming"))
         return false;
     if (hb_refusal_is_compared(l, i) || is_frame(l, i) || hb_refusal_is_none(l, i) ||
-        is_named(l, i) || hb_refusal_is_never(l, i) || is_counted_none(l, i))
+        is_named(l, i) || hb_refusal_is_called(l, i) || hb_refusal_is_never(l, i) ||
+        is_counted_none(l, i))
         return false;
     return !hb_sentence_is_any(l, i + 1, others);
 }
@@ -256,6 +274,16 @@ static bool is_above(const struct hb_sentence *l, int i)
     return hb_sentence_is(l, i, "above") && hb_sentence_is_any(l, i - 1, verbs) &&
            hb_sentence_behind(l, i, WIDE, MEMORY) >= 0 &&
            hb_sentence_ahead(l, i, FAR, TOTALS | LIMITS) >= 0;
+}
+
+/* "hitting the memory limits of the job", not "without hitting" them */
+static bool is_reached(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    static const char *const verbs[] = {"hit", "hits", "hitting", "reached", "reaches", NULL};
+    int limit = hb_sentence_ahead(l, i, FAR, LIMITS);
+    return hb_sentence_is_any(l, i, verbs) && limit > 0 && !is_denied(l, i) &&
+           (l->bits[limit - 1] & MEMORY || hb_sentence_is(l, limit - 1, "ram"));
 }
 
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
@@ -512,7 +540,7 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
         (hb_sentence_is(l, i, "space") && is_segment(l)))
         return true;
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
-           is_too_little(l, i) || is_exceeded(l, i) || is_memory_error(l, i) ||
+           is_too_little(l, i) || is_exceeded(l, i) || is_reached(l, i) || is_memory_error(l, i) ||
            is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
            is_more_shared(l, i) || is_full(l, i) || is_run_out(l, i) || is_stopped_of(l, i) ||
            is_all_used(l, i) || is_used_up(l, i) || is_grown(l, i) || is_memory_out(l, i) ||

@@ -18,6 +18,8 @@ bool hb_refusal_is_more_than(const struct hb_sentence *l, int i);
 bool hb_refusal_is_too_much(const struct hb_sentence *l);
 /* What takes such a word back: == "OOMKilled", in code */
 bool hb_refusal_is_compared(const struct hb_sentence *l, int i);
+/* "get_oomKill_arrayindex(...)", in code */
+bool hb_refusal_is_called(const struct hb_sentence *l, int i);
 /* "zero high, max, OOM or OOM-kill events", "without OOM" */
 bool hb_refusal_is_none(const struct hb_sentence *l, int i);
 /* "the status OOMKilled never occurs" */

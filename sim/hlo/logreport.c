@@ -90,27 +90,28 @@ static bool is_titled(const struct hb_sentence *l)
 }
 
 static const char *const events[] = {
-    "get",         "gets",         "got",        "getting",     "gotten",
-    "run",         "runs",         "ran",        "running",     "hit",
-    "hits",        "hitting",      "face",       "faces",       "facing",
-    "faced",       "encounter",    "encounters", "encountered", "encountering",
-    "meet",        "met",          "meeting",    "throw",       "throws",
-    "throwing",    "thrown",       "threw",      "raise",       "raises",
-    "raised",      "raising",      "rasing",     "crash",       "crashes",
-    "crashed",     "crashing",     "show",       "shows",       "showed",
-    "showing",     "shown",        "see",        "seeing",      "saw",
-    "seen",        "give",         "gives",      "gave",        "goes",
-    "went",        "dies",         "died",       "receive",     "received",
-    "receiving",   "reports",      "reported",   "caused",      "resulted",
-    "led",         "triggered",    "produces",   "produced",    "experience",
-    "experienced", "experiencing", "happened",   "occurred",    "had",
-    "says",        "said",         "keep",       "keeps",       "kept",
-    "returns",     "returned",     "prints",     "printed",     "immediately",
-    "suddenly",    "complain",     "complains",  "appear",      "appears",
-    "appeared",    "turns",        "turned",     "displays",    "enters",
-    "stopped",     "stops",        "killed",     "kills",       "i",
-    "my",          "me",           "im",         "ive",         "mine",
-    "still",       "always",       NULL};
+    "get",         "gets",         "got",         "getting",     "gotten",
+    "run",         "runs",         "ran",         "running",     "hit",
+    "hits",        "hitting",      "face",        "faces",       "facing",
+    "faced",       "encounter",    "encounters",  "encountered", "encountering",
+    "meet",        "met",          "meeting",     "throw",       "throws",
+    "throwing",    "thrown",       "threw",       "raise",       "raises",
+    "raised",      "raising",      "rasing",      "crash",       "crashes",
+    "crashed",     "crashing",     "show",        "shows",       "showed",
+    "showing",     "shown",        "see",         "seeing",      "saw",
+    "seen",        "give",         "gives",       "gave",        "goes",
+    "went",        "dies",         "died",        "receive",     "received",
+    "receiving",   "reports",      "reported",    "caused",      "resulted",
+    "led",         "triggered",    "produces",    "produced",    "experience",
+    "experienced", "experiencing", "happened",    "occurred",    "had",
+    "says",        "said",         "keep",        "keeps",       "kept",
+    "fail",        "fails",        "failed",      "returns",     "returned",
+    "prints",      "printed",      "immediately", "suddenly",    "complain",
+    "complains",   "appear",       "appears",     "appeared",    "turns",
+    "turned",      "displays",     "enters",      "stopped",     "stops",
+    "killed",      "kills",        "i",           "my",          "me",
+    "im",          "ive",          "mine",        "still",       "always",
+    NULL};
 
 /* "to", "will", "may": what follows has not happened. */
 static bool is_open(const struct hb_sentence *l, int k)
@@ -121,6 +122,13 @@ static bool is_open(const struct hb_sentence *l, int k)
            (hb_sentence_is_any(l, k - 2, modals) && l->word[k - 1].kind == HB_WORD_TEXT);
 }
 
+/* "Get the index of killed jobs": a sentence that begins with its verb tells to do something */
+static bool is_imperative(const struct hb_sentence *l, int k)
+{
+    static const char *const verbs[] = {"get", "run", "show", "see", "raise", "give", "keep", NULL};
+    return (k == 0 || l->word[k - 1].kind == HB_WORD_END) && hb_sentence_is_any(l, k, verbs);
+}
+
 /* "I got an OOM", "training crashes with an out of memory error" */
 static bool is_event(const struct hb_sentence *l, int i)
 {
@@ -129,7 +137,7 @@ static bool is_event(const struct hb_sentence *l, int i)
     if (hb_sentence_is_any(l, i - 1, states) && !is_open(l, i - 1))
         return true;
     for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
-        if (hb_sentence_is_any(l, k, events) && !is_open(l, k))
+        if (hb_sentence_is_any(l, k, events) && !is_open(l, k) && !is_imperative(l, k))
             return true;
     return false;
 }
@@ -154,6 +162,21 @@ static bool is_told_behind(const struct hb_sentence *l, int i)
     int memory = hb_sentence_ahead(l, i, 3, MEMORY); /* the end of "out of GPU memory" */
     int end = memory < 0 || hb_refusal_is_oom(l, i) ? i : memory;
     return hb_sentence_is_any(l, end + 1, when);
+}
+
+/* "Fixes an HBM OOM issue during ...": what is mended has happened */
+static bool is_mended(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 4 };
+    static const char *const verbs[] = {"fix", "fixes", "fixed", "resolves", "resolved", NULL};
+    static const char *const nouns[] = {"issue", "issues",  "error", "errors",
+                                        "crash", "problem", "bug",   NULL};
+    if (!hb_sentence_is_any(l, i + 1, nouns))
+        return false;
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is_any(l, k, verbs) && !is_open(l, k))
+            return true;
+    return false;
 }
 
 /* "OOMs", "OOMed": a verb */
@@ -191,5 +214,6 @@ static bool is_foreign(struct hb_span s)
 bool hb_report_is(const struct hb_sentence *l, int i)
 {
     return hb_report_is_printed(l) || is_headline(l, i) || is_event(l, i) || is_told_behind(l, i) ||
-           is_verb(l, i) || is_failure(l, i) || is_titled(l) || is_foreign(l->span);
+           is_mended(l, i) || is_verb(l, i) || is_failure(l, i) || is_titled(l) ||
+           is_foreign(l->span);
 }

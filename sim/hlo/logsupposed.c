@@ -76,6 +76,17 @@ static bool is_other(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* "the status should report an OOM kill": wished, unless somebody asks what he should do */
+static bool is_wanted(const struct hb_sentence *l, int i)
+{
+    static const char *const modals[] = {"should", "must", "shall", NULL};
+    static const char *const others[] = {"i", "we", "not", "be", "have", "fit", NULL};
+    for (int k = i - 1; k >= 0 && l->word[k].kind == HB_WORD_TEXT; k--)
+        if (hb_sentence_is_any(l, k, modals))
+            return !hb_sentence_is_any(l, k + 1, others) && !hb_sentence_is(l, k - 1, "i");
+    return false;
+}
+
 /* "a CUDA OOM must not take the server down", "the pod should be killed",
  * "it should be shown when out of memory": what would be if. */
 static bool is_supposed(const struct hb_sentence *l, int i)
@@ -240,6 +251,13 @@ static bool is_averted(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, i + 2, "it") || hb_sentence_is(l, i + 2, "this"));
 }
 
+/* "The status OOMKilled signifies that ...": what a word means */
+static bool is_defined(const struct hb_sentence *l)
+{
+    return hb_sentence_has_word(l, "signifies") || hb_sentence_has_word(l, "denotes") ||
+           hb_sentence_has_pair(l, "refers", "to");
+}
+
 /* "Is it possible to go on when it is out of memory?": asks for something else than to mend it */
 static bool is_wished(const struct hb_sentence *l, int first, int i)
 {
@@ -267,6 +285,9 @@ static bool is_question(const struct hb_sentence *l, int i)
     if ((hb_sentence_is(l, first, "will") || hb_sentence_is(l, first, "would")) &&
         hb_sentence_is(l, first + 1, "i"))
         return true;
+    if (hb_sentence_is(l, first, "what") && hb_sentence_is(l, first + 1, "is") &&
+        hb_sentence_is(l, first + 2, "oom"))
+        return true; /* what the word means */
     if (hb_sentence_is(l, first, "whats") || hb_sentence_is(l, first, "what"))
         return hb_sentence_is(l, i - 1, "the") || hb_sentence_is(l, i - 1, "an");
     return is_wished(l, first, i) ||
@@ -314,14 +335,17 @@ static bool is_told_of(const struct hb_sentence *l, int k)
 
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
-    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
-        is_heading(l) || is_handled(l, i) || is_answered(l, i) || is_general(l, i) ||
-        is_question(l, i) || is_part(l, i) || is_purpose(l, i) || is_averted(l, i))
+    if (is_change(l) || is_other(l, i) || is_wanted(l, i) || is_supposed(l, i) ||
+        is_looked_for(l, i) || is_heading(l) || is_handled(l, i) || is_answered(l, i) ||
+        is_general(l, i) || is_question(l, i) || is_part(l, i) || is_purpose(l, i) ||
+        is_averted(l, i) || is_defined(l))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
             return false;
-        if (hb_sentence_is(l, k, "but")) /* "I reduced the batch, but ..." */
+        if (hb_sentence_is(l, k, "but") || /* "I reduced the batch, but ..." */
+            (hb_sentence_is(l, k, "as") && hb_sentence_is(l, k + 1, "you") &&
+             hb_sentence_is(l, k + 2, "are"))) /* advice, and why */
             break;
         if (advises(l, k, i))
             return true;

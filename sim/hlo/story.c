@@ -393,10 +393,19 @@ static bool is_of_a_step(const struct teller *t)
     return s->cause == HB_CAUSE_REPLICATION || (!other && !hb_teller_generates(t));
 }
 
+/* A container's status, 137, and nothing of memory */
+static bool is_status_only(const struct hb_log *log, const struct hb_story *s)
+{
+    return s->kind == HB_LOG_HOST && s->wanted_bytes < 0 &&
+           hb_str_same(log->message[HB_LOG_HOST].name, HB_LOG_ENDED);
+}
+
 /* Whether all that a story has is somebody's word for memory that runs out, nobody's that it did.
  */
 static bool is_mere_mention(const struct hb_log *log, const struct hb_story *s)
 {
+    if (is_status_only(log, s))
+        return true;
     bool words = s->kind == HB_LOG_PLAIN || s->kind == HB_LOG_ANY || s->kind == HB_LOG_HOST;
     return words && log->message[s->kind].mentioned && s->wanted_bytes < 0 &&
            !log->mark[HB_MARK_NARRATED];
@@ -407,6 +416,14 @@ static void suppose(const struct teller *t)
 {
     struct hb_story *s = t->story;
     s->supposed = true;
+    if (is_status_only(t->log, s)) {
+        s->title = "A process was ended by signal 9; nothing here says that memory ran out.";
+        hb_teller_cause(t, HB_CAUSE_UNKNOWN,
+                        "Status 137 is that of any process that was killed: for want of memory, by "
+                        "a probe or at a deadline. Who did it tells `kubectl describe pod` "
+                        "(Reason: OOMKilled), dmesg, or the scheduler's accounting.");
+        return;
+    }
     s->title = "Memory that runs out is spoken of; nothing here says that it did.";
     hb_teller_cause(t, HB_CAUSE_UNKNOWN,
                     "No program printed a refusal here, and nobody tells of one. If a run failed, "

@@ -45,6 +45,8 @@ static struct figures read_figures(const struct teller *t)
         f.process = least >= ours ? least : f.others;
         f.others = f.others > f.process ? f.others - f.process : -1;
     }
+    if (f.process >= 0 && f.process < ours)
+        f.process = -1; /* "this process has 0 bytes in use": what it holds is not known there */
     /* A process that holds much and gave PyTorch little: its memory is another library's. MPS's own
      * graphs are such. */
     bool mps = hb_str_same(t->log->message[HB_LOG_TORCH].name, "MPS");

@@ -41,7 +41,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 3847
+ok "the table has its $count texts" test "$count" -ge 3929
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -433,6 +433,22 @@ out_has '"wanted_bytes": null'
 printf '# Notes\nYou may have OOM issues above that size\n' >"$work/may.log"
 expect 1 hbmsim explain "$work/may.log"
 first remat 'trainer.train(), loss, epoch, a batch size of one each' 'CUDA out of memory'
+# A container's status alone tells nothing of memory; with a word of it, or a shell's, it does.
+for text in 'command terminated with exit code 137' 'Job failed: exit code 137'; do
+    taught '# Notes' "$text" 'I do not set a limit'
+    out_has '"supposed": true'
+    out_has '"knob": "host_memory"'
+done
+for more in 'line 4: 7537 Killed sort' 'Reason: OOMKilled'; do
+    taught '# Notes' 'terminated with exit status 137' "$more"
+    out_has '"cause": "host_memory"'
+done
+taught 'CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79.25 GiB of which 2.27 GiB is free. Including non-PyTorch memory, this process has 0 bytes memory in use. Of the allocated memory 36.46 GiB is allocated by PyTorch, and 20.98 MiB is reserved by PyTorch but unallocated.'
+out_has '"cause": "other_processes"'
+taught '# Notes' 'the job was hitting the memory limits of the node'
+out_has '"known": true'
+taught '# Notes' 'Fixes an HBM OOM issue during inference'
+out_has '"supposed": false'
 # What is only named is none: instead of what, a test, a function, the title of a change, none of it.
 for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no occurrence of GPU memory exceeding its limit' \
     'A pod may fail due to OOM' 'the kubelet would OOM-kill it' 'did it fail with an out of memory error?' 'MPS OOM handling' 'so it is easy to exceed the gpu memory' 'XPU: fatal RuntimeErrors instead of recoverable OutOfMemoryError' \
@@ -452,6 +468,12 @@ for named in 'include/alloc.h:102 NCCL WARN Cuda failure invalid argument' 'no o
     'For some models, it will almost certainly lead to out of memory problems.' \
     'Install the latest version, as it is giving OOM without it' 'version 4.32, as earlier versions results in OOM'; do
     printf '%s\n' "$named" >"$work/named.log"
+    expect 1 hbmsim explain "$work/named.log"
+done
+for named in '# oc status should report oom kill' 'x <- get_oomKill_arrayindex(job)' \
+    'What is OOMKilled (exit code 137)' 'The OOMKilled status signifies that a container surpassed its memory limit.' \
+    'it runs without being killed'; do
+    printf '# Notes\n%s\n' "$named" >"$work/named.log"
     expect 1 hbmsim explain "$work/named.log"
 done
 printf 'Unable to generate TEXTURE, is 12GB vram not enough\n' >"$work/asked.log"
