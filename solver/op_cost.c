@@ -74,22 +74,22 @@ static void make_key(const struct find *f, uint32_t index, struct rule *r)
 {
     const struct hb_op *op = &f->p.ops[index];
     const uint64_t words[OWN_WORDS] = {(uint64_t)op->kind,
-                                                     (uint64_t)op->stream,
-                                                     (uint64_t)op->dtype,
-                                                     (uint64_t)op->axis,
-                                                     op->over_data,
-                                                     op->grouped,
-                                                     op->adjoint,
-                                                     (uint64_t)op->group,
-                                                     (uint64_t)op->rows,
-                                                     (uint64_t)op->cols,
-                                                     (uint64_t)op->depth,
-                                                     bits_of(op->batch),
-                                                     bits_of(r->flops_a),
-                                                     bits_of(r->flops_step),
-                                                     bits_of(r->moved_part),
-                                                     (uint64_t)r->still_bytes,
-                                                     (uint64_t)hb_cost_op_ns(&f->cost, index)};
+                                       (uint64_t)op->stream,
+                                       (uint64_t)op->dtype,
+                                       (uint64_t)op->axis,
+                                       op->over_data,
+                                       op->grouped,
+                                       op->adjoint,
+                                       (uint64_t)op->group,
+                                       (uint64_t)op->rows,
+                                       (uint64_t)op->cols,
+                                       (uint64_t)op->depth,
+                                       bits_of(op->batch),
+                                       bits_of(r->flops_a),
+                                       bits_of(r->flops_step),
+                                       bits_of(r->moved_part),
+                                       (uint64_t)r->still_bytes,
+                                       (uint64_t)hb_cost_op_ns(&f->cost, index)};
     memcpy(r->key, words, sizeof words);
     for (uint32_t i = 0; i < r->table_count; i++)
         r->key[OWN_WORDS + i] = (uintptr_t)r->tables[i];

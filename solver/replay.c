@@ -52,10 +52,10 @@ struct hb_replay {
     const struct hb_timed *t;
     struct light *ops;
     uint32_t *roots;
-    struct turn **turns;      /* [(item x (steps + 1) + steps) x slots + slot]; or null */
-    struct hb_matrix **ends;  /* by slot; or null */
-    struct trips **trips;     /* [slot x groups + group]: of those that have one; else null */
-    bool *looked;             /* the same: it is known, and */
+    struct turn **turns;            /* [(item x (steps + 1) + steps) x slots + slot]; or null */
+    struct hb_matrix **ends;        /* by slot; or null */
+    struct trips **trips;           /* [slot x groups + group]: of those that have one; else null */
+    bool *looked;                   /* the same: it is known, and */
     bool (*moved)[HB_REPLAY_TIMES]; /* what its ops move (hb_matrix) */
     /* of the stretch that is being run */
     int64_t steps;

@@ -395,7 +395,7 @@ struct gather {
     struct hb_sweep_cell *cells;
     struct hb_progress progress;
     int64_t done;
-    uint32_t next; /* cell that is given out next */
+    uint32_t next;             /* cell that is given out next */
     struct hb_arena_mark mark; /* of the scratch, before rank 0 works itself */
 };
 
