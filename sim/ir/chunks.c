@@ -20,11 +20,6 @@ static bool is_gpu(const struct hb_lower *lo)
     return lo->habits->logits_copies == 2;
 }
 
-static bool is_split(const struct hb_lower *lo)
-{
-    return hb_ways(lo, HB_AX_TENSOR) > 1;
-}
-
 /* A device casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
  * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both),
  * and turns one that is the table, too: see hb_chunks_turn. */
@@ -96,6 +91,15 @@ static void add_ring(struct hb_lower *lo, struct hb_emit *product, struct halves
     hb_emit(lo, &add);
 }
 
+/* v7's sparse cores sum beside the gathered head and the gradient (qwen3-8b over 8, 8 chunks: three
+ * of bf16[4096,151936], v5p one); of fewer tokens than the head has rows nothing is gathered. */
+static bool sums_apart(const struct hb_lower *lo)
+{
+    return lo->chip->chunk_sums_apart &&
+           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) >=
+               hb_mul_sat(lo->spec->loss.chunks, lo->spec->model.d_model);
+}
+
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
  * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
  * XLA:GPU's sum is each device's part in f32. */
@@ -117,14 +121,14 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     }
     /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
-    bool scattered =
-        is_gpu(lo) || is_split(lo) || hb_head_ring(lo) || hb_weight_sums_own(lo, lo->local.vocab);
+    bool scattered = is_gpu(lo) || hb_ways(lo, HB_AX_TENSOR) > 1 || hb_head_ring(lo) ||
+                     hb_weight_sums_own(lo, lo->local.vocab);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
      * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
-    bool same = !scattered && dtype == lo->compute;
+    bool same = !scattered && dtype == lo->compute && !sums_apart(lo);
     uint32_t part =
         same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
              : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
@@ -149,7 +153,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
-    bool first = inside && (is_gpu(lo) || lo->chip->chunk_grad_by_head);
+    bool first = inside && (is_gpu(lo) || lo->chip->chunk_grad_by_head || sums_apart(lo));
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && hb_head_room_early(lo))
         room = make_room(lo);

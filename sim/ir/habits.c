@@ -163,6 +163,7 @@ static const struct hb_chip chips[] = {
      .window_least = 10,
      .ring_lanes = 128,
      .sorted_long = INT64_MAX,
+     .chunk_sums_apart = true,
      .fused_backward = true,
      .recipes_block = 1024},
     {.device = "tpu-v4",

@@ -63,6 +63,7 @@ struct hb_chip {
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;    /* room for what rings collect is there before the loss */
     bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
+    bool chunk_sums_apart;   /* so is its sum, beside both */
     bool turned_early;       /* stacks are copied before the loss */
     bool mlp_turned;         /* its products read rows of its tensors between gathers */
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,

@@ -79,6 +79,5 @@ uint32_t hb_narrow_weight(struct hb_lower *lo, const struct hb_leaf *l, uint32_t
 
 enum hb_dtype hb_narrow_gathered(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    bool inside = !l->experts || lo->spec->precision.fp8_gather;
-    return l->narrow && inside ? HB_DT_F8 : lo->compute;
+    return l->narrow && (!l->experts || lo->spec->precision.fp8_gather) ? HB_DT_F8 : lo->compute;
 }

@@ -43,17 +43,6 @@ uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf)
     return p->buf_count++;
 }
 
-uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op)
-{
-    op.refs_at = p->ref_count;
-    op.read_count = 0;
-    op.write_count = 0;
-    op.loop = p->open_loop;
-    p->ops = hb_grow(p->arena, p->ops, p->op_count, &p->op_cap, sizeof *p->ops);
-    p->ops[p->op_count] = op;
-    return p->op_count++;
-}
-
 static void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t count)
 {
     while (p->ref_count + count > p->ref_cap)
@@ -78,12 +67,17 @@ uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const u
     return p->op_count++;
 }
 
+uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op)
+{
+    op.read_count = op.write_count = 0;
+    return hb_program_put_op(p, &op, NULL, NULL);
+}
+
 static void add_ref(struct hb_program *p, uint32_t buf)
 {
-    if (!p->op_count || buf >= p->buf_count)
-        HB_BUG("reference to buffer %u of %u without op", buf, p->buf_count);
-    p->refs = hb_grow(p->arena, p->refs, p->ref_count, &p->ref_cap, sizeof *p->refs);
-    p->refs[p->ref_count++] = buf;
+    if (!p->op_count)
+        HB_BUG("reference to buffer %u without op", buf);
+    add_refs(p, &buf, 1);
 }
 
 void hb_program_read(struct hb_program *p, uint32_t buf)
