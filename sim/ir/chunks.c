@@ -93,11 +93,10 @@ static void add_ring(struct hb_lower *lo, struct hb_emit *product, struct halves
 
 /* v7's sparse cores sum beside the gathered head and the gradient (qwen3-8b over 8, 8 chunks: three
  * of bf16[4096,151936], v5p one); of fewer tokens than the head has rows nothing is gathered. */
-static bool sums_apart(const struct hb_lower *lo)
+static int beside(const struct hb_lower *lo)
 {
-    return lo->chip->chunk_sums_apart &&
-           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) >=
-               hb_mul_sat(lo->spec->loss.chunks, lo->spec->model.d_model);
+    int most = lo->chip->chunk_beside;
+    return most > 1 && hb_head_tokens(lo) < lo->spec->model.d_model ? 0 : most;
 }
 
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
@@ -128,7 +127,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
                             hb_leaf_layer_shape(l, dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
      * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
-    bool same = !scattered && dtype == lo->compute && !sums_apart(lo);
+    bool same = !scattered && dtype == lo->compute && beside(lo) < 2;
     uint32_t part =
         same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
              : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
@@ -153,7 +152,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = hb_chunks_gather(lo);
-    bool first = inside && (is_gpu(lo) || lo->chip->chunk_grad_by_head || sums_apart(lo));
+    bool first = inside && (is_gpu(lo) || beside(lo) > 0);
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && hb_head_room_early(lo))
         room = make_room(lo);

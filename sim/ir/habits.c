@@ -126,8 +126,7 @@ bool hb_habits_ordered(const struct hb_spec *spec)
 }
 
 /* memory_bytes: texts of the compiler on exhausted memory; v7: AI-Hypercomputer/tpu-recipes, 94.75
- * GiB for each of a TPU7x's two devices. Chips that nobody compiled for count as v5p where their
- * row does not say otherwise. */
+ * GiB for each of a TPU7x's two devices. */
 static const struct hb_chip chips[] = {
     {.device = "tpu-v5e",
      .memory_bytes = (int64_t)16128 << 20,
@@ -138,7 +137,7 @@ static const struct hb_chip chips[] = {
      .gathers_beside = true,
      .ring_grads_at_once = true,
      .ring_room_early = true,
-     .chunk_grad_by_head = true,
+     .chunk_beside = 1,
      .turned_early = true,
      .longest_copy = true},
     {.device = "tpu-v5p",
@@ -163,7 +162,7 @@ static const struct hb_chip chips[] = {
      .window_least = 10,
      .ring_lanes = 128,
      .sorted_long = INT64_MAX,
-     .chunk_sums_apart = true,
+     .chunk_beside = 2,
      .fused_backward = true,
      .recipes_block = 1024},
     {.device = "tpu-v4",

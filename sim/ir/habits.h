@@ -55,17 +55,15 @@ struct hb_chip {
      * on; 0: always, INT64_MAX: never. */
     int64_t sorted_long;
     int64_t window_least; /* lanes of a window in which each device sums its own part */
-    /* Parts of so many lanes are taken of a ring's rows as they lie, whose other factor is turned;
-     * 0: of none. */
+    /* Parts of so many lanes are taken of a ring's rows, whose other factor is turned; 0: none. */
     int64_t ring_lanes;
     bool gathers_padded;     /* of 64 ways and more */
     bool gathers_beside;     /* each weight's beside the other's product */
     bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;    /* room for what rings collect is there before the loss */
-    bool chunk_grad_by_head; /* a chunk's gradient is added beside the gathered head */
-    bool chunk_sums_apart;   /* so is its sum, beside both */
-    bool turned_early;       /* stacks are copied before the loss */
-    bool mlp_turned;         /* its products read rows of its tensors between gathers */
+    int chunk_beside;  /* the gathered head: a chunk's gradient 1, its sum as well 2; 0 none */
+    bool turned_early; /* stacks are copied before the loss */
+    bool mlp_turned;   /* its products read rows of its tensors between gathers */
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;

@@ -56,12 +56,16 @@ bool hb_head_room_early(const struct hb_lower *lo)
  * [4096,128256], of f32 logits; split, ring's parts and the bf16 ones). */
 enum { HEAD_RING_TOKENS = 16384 };
 
+int64_t hb_head_tokens(const struct hb_lower *lo)
+{
+    return hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks;
+}
+
 bool hb_head_ring(const struct hb_lower *lo)
 {
     bool whole = over_tensor(lo) && !lo->spec->sharding.vocab_over_tensor;
     return hb_in_rings(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
-           hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks >=
-               lo->chip->head_ring_times * HEAD_RING_TOKENS;
+           hb_head_tokens(lo) >= lo->chip->head_ring_times * HEAD_RING_TOKENS;
 }
 
 bool hb_head_split(const struct hb_lower *lo)

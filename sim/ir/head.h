@@ -9,6 +9,7 @@
 /* Whether fsdp splits it; whether its products then go round in rings, and in short ones; whether
  * each stage of a pipeline makes the gradient of one of the parts. */
 bool hb_head_split(const struct hb_lower *lo);
+int64_t hb_head_tokens(const struct hb_lower *lo); /* of a chunk, on all devices of fsdp */
 bool hb_head_ring(const struct hb_lower *lo);
 bool hb_head_short_ring(const struct hb_lower *lo);
 /* In rings of five ways and more, part by part. */

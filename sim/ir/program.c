@@ -69,8 +69,8 @@ uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const u
 
 uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op)
 {
-    op.read_count = op.write_count = 0;
-    return hb_program_put_op(p, &op, NULL, NULL);
+    const uint32_t none = op.read_count = op.write_count = 0;
+    return hb_program_put_op(p, &op, &none, &none);
 }
 
 static void add_ref(struct hb_program *p, uint32_t buf)
