@@ -1,6 +1,7 @@
 /* The processes of an MPI run, where the program was built with it (make MPI=1) and started by
  * mpirun: rank 0 has a list of tasks and gives out the next to whoever is free, itself where nobody
- * asks; the others answer each with a line. Without MPI there is one process of rank 0. The only user of MPI. */
+ * asks; the others answer each with a line. Without MPI there is one process of rank 0. The only
+ * user of MPI. */
 #ifndef HB_SOLVER_RANKS_H
 #define HB_SOLVER_RANKS_H
 

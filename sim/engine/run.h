@@ -90,7 +90,8 @@ void hb_run_memory(struct hb_arena *arena, const struct hb_program *p, struct hb
 /* The same before anything is placed, which is where most of the time goes: temp_bytes is
  * live_temp_bytes, so that peak_bytes is the least that any heap takes; nothing is at_peak. */
 void hb_run_memory_live(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
-/* Behind that, what it left in out: bytes as hb_run_memory finds them, and still nothing at_peak. */
+/* Behind that, what it left in out: bytes as hb_run_memory finds them, and still nothing at_peak.
+ */
 void hb_run_memory_pack(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out);
 /* The same by other habits than those of the program's compiler. */
 void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
