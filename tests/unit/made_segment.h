@@ -138,6 +138,7 @@ static inline void made_draw(struct made *m, struct hb_rng *rng)
         m->s.odd_last[i] = hb_rng_range(rng, 0, 5) == 0;
     }
     hb_segment_find_high(m->arena, &m->s);
+    hb_segment_find_bounds(&m->s);
 }
 
 /* --- what holds of them --- */
