@@ -402,13 +402,14 @@ bool hb_schema_set_at(struct hb_arena *arena, struct hb_diag *diag, struct hb_lo
     return apply_set(&s, root, set);
 }
 
-/* Sets of the preset come before it is looked up, all others after. */
+/* Sets that name a card or a file come before it is looked up, all others after. */
 static bool apply_sets(const struct hb_schema_source *s, struct hb_node *root, bool preset)
 {
     bool ok = true;
     for (int i = 0; i < s->set_count; i++)
         if ((hb_str_starts(s->sets[i], "model.preset=") ||
-             hb_str_starts(s->sets[i], "model.import=")) == preset)
+             hb_str_starts(s->sets[i], "model.import=") || hb_str_starts(s->sets[i], "model=")) ==
+            preset)
             ok &= hb_schema_set(s->arena, s->diag, root, s->sets[i]);
     return ok;
 }

@@ -139,6 +139,20 @@ def check_rest(c, platform):
         check_host(c)
 
 
+def check_divided(c, platform):
+    """JAX splits a dimension evenly or not at all."""
+    ways = c.mesh.tensor if c.sharding.vocab_over_tensor else 1
+    if c.model.vocab % ways:
+        raise Refused('model.vocab: %d words are not split evenly over tensor %d, as JAX wants it; '
+                      'allowed: a multiple of it (programs pad their tables)' % (c.model.vocab, ways))
+    for i, b in enumerate(c.model.blocks):
+        a = b.attention
+        if platform == 'cuda' and a.kernel == 'flash' and a.kv_heads % c.mesh.tensor:
+            raise Refused('model.blocks[%d].attention.kv_heads: %d are not split evenly over tensor '
+                          "%d, as JAX's call of cuDNN wants it; allowed: a multiple of it, or "
+                          'kernel blocked or naive' % (i, a.kv_heads, c.mesh.tensor))
+
+
 def check_host(c):
     """Without a device XLA:GPU counts arguments in pinned host memory as the device's."""
     why = ': pinned_host cannot be judged without a device on GPUs (the compiler counts host ' \
@@ -174,5 +188,6 @@ def read(root, platform):
                            **own.get(b.name, {})})
         check_policy('remat.per_block.' + b.name if b.name in own else 'remat', b.remat, b)
     check_rest(c, platform)
+    check_divided(c, platform)
     check_pipeline(c)
     return c

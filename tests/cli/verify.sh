@@ -229,6 +229,12 @@ refuses() {
 if command -v python3 >/dev/null 2>&1; then
     refuses sharding.optimizer_over_data=true \
         'error: sharding.optimizer_over_data: true is not in the reference step; allowed: false'
+    expect 2 hbmsim verify "$model" --python python3 --set model.vocab=128257 \
+        --set 'mesh={fsdp: 32, tensor: 2}'
+    err_has 'model.vocab: 128257 words are not split evenly over tensor 2'
+    expect 2 hbmsim verify "$model" --python python3 --set 'model={preset: phi-3-medium}' \
+        --set 'mesh={fsdp: 16, tensor: 4}' --set hardware.device=nvidia-h100 --set compiler=xla-gpu
+    err_has "kv_heads: 10 are not split evenly over tensor 4, as JAX's call of cuDNN wants it"
     refuses remat.every=2 'remat.every: 2 is not in the reference step; allowed: 1'
     refuses 'remat={policy: none, modules: [mlp]}' 'remat.modules: parts of a layer'
     refuses model.positions=16 'model.positions: 16 learnt positions, and sequences of'
