@@ -390,14 +390,13 @@ static int build_unit(struct hb_lower *lo, struct hb_layer *y, int in, int64_t b
     return add_branch(lo, y, x, m, "post_norm2", "layer output");
 }
 
-/* A unit of several layers is made again as one. Where norms follow the branches, XLA:ROCm keeps
- * the sums inside it as the next norm reads them (gemma3-27b, fsdp 4 and tensor 8, and -12b, 4 and
- * 4, six layers: ten f32[8,8192,5376], no bf16 of them; XLA:CUDA has bf16). */
+/* A unit of several layers is made again as one. XLA:ROCm keeps the sums inside it as the next norm
+ * reads them (gemma3-27b, fsdp 4 and tensor 8, and -12b, 4 and 4, six layers: ten
+ * f32[8,8192,5376], no bf16 of them; llama4-scout, fsdp 256, four: five; XLA:CUDA has bf16). */
 static void widen_sums(const struct hb_lower *lo, struct hb_layer *y)
 {
     const struct hb_remat *r = &y->block->remat;
-    if (!hb_layer_made_whole(lo, y) || !lo->habits->sums_remade || !y->block->post_norm ||
-        !lo->spec->precision.norm_f32)
+    if (!hb_layer_made_whole(lo, y) || !lo->habits->sums_remade || !lo->spec->precision.norm_f32)
         return;
     for (uint32_t i = 0; i < y->step_count; i++) {
         struct hb_value *sum = &y->values[y->steps[i].out[0]];

@@ -116,8 +116,9 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     int up = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_up"), v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
-     * gradients, the first of which lies where the activation's was. */
-    y->values[act].fused = y->together < 2;
+     * gradients, the first of which lies where the activation's was. In units that are made again
+     * it stays (llama4-scout on MI300X, four layers: five bf16[32768,8192]). */
+    y->values[act].fused = y->together < 2 && !hb_layer_made_whole(lo, y);
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;
     y->steps[y->step_count - 1].grad_fused = false;
