@@ -42,7 +42,7 @@ while read -r compiler most; do
 done <<END
 tpu 20.5
 cuda 10
-rocm 11.6
+rocm 11
 END
 
 # Of the records that the table is from, those outside were counted when it was made: once a change
