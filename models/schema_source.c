@@ -265,7 +265,7 @@ static bool split_path(const struct setting *s, const char *path, size_t len, ch
         size_t end = start;
         while (end < len && !strchr(bracket ? "]" : ".[", path[end]))
             end++;
-        if ((end == start && !bracket) || (bracket && end == len))
+        if (bracket ? end == len : end == start)
             break;
         words[count++] = hb_arena_strndup(s->arena, path + start, end - start);
         at = end + bracket;

@@ -106,16 +106,14 @@ static const char *full_name(struct hb_tape *t, const char *name)
 
 static void add_buf(struct hb_tape *t, const char *name, int64_t bytes, enum hb_category category)
 {
-    struct hb_program *p = t->p;
-    p->bufs = hb_grow(p->arena, p->bufs, p->buf_count, &p->buf_cap, sizeof *p->bufs);
-    p->bufs[p->buf_count++] = (struct hb_buf){.name = full_name(t, name),
-                                              .why = "",
-                                              .bytes = bytes,
-                                              .plain_bytes = bytes,
-                                              .dtype = HB_DT_BF16,
-                                              .alias_of = HB_NONE,
-                                              .category = category,
-                                              .pool = (uint8_t)(t->pool + t->first_pool)};
+    hb_program_add_buf(t->p, (struct hb_buf){.name = full_name(t, name),
+                                             .why = "",
+                                             .bytes = bytes,
+                                             .plain_bytes = bytes,
+                                             .dtype = HB_DT_BF16,
+                                             .alias_of = HB_NONE,
+                                             .category = category,
+                                             .pool = (uint8_t)(t->pool + t->first_pool)});
 }
 
 static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,

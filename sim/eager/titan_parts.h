@@ -228,11 +228,11 @@ uint32_t hb_titan_back_log_probabilities(struct hb_titan *e, struct hb_titan_chu
 void hb_titan_back_loss(struct hb_titan *e);
 /* Elements of the model's weights on the rank, those of layers that are not run among them. */
 int64_t hb_titan_elements(struct hb_titan *e);
-/* which: of the moments. */
 /* Of a state of so many elements. In 8 bit: codes with an f32 scale for each 256 of them and a
  * table of what the codes mean; small and odd tensors stay as their parameters are, of so many
  * bytes an element (torchao's low_bit_optim, bitsandbytes alike). */
 int64_t hb_titan_state_bytes(struct hb_titan *e, int64_t count, enum hb_dtype dtype, int64_t plain);
+/* which: of the moments. */
 void hb_titan_add_state(struct hb_titan *e, int which, int64_t bytes);
 /* Has a backward pass that enters a module without parameters: see zero3.h. */
 void hb_titan_note_module(struct hb_titan *e);
