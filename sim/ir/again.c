@@ -417,17 +417,47 @@ static uint32_t find_best(struct walk *w)
     return best;
 }
 
+/* What the one op that is left to read a value makes of it, value by value: it takes the place of
+ * XLA:TPU's where that is made again alone, and not by an op that had other results as well
+ * (gemma2-9b, v5e-16, four of 4,096: multiply_reduce_fusion.7 makes logits and their maxima, and
+ * their gradient stands beside; of multiply_reduce_fusion.7.remat2 fusion.778 lies in its place).
+ */
+static uint32_t find_heir(const struct walk *w, uint32_t old)
+{
+    const struct again *a = w->a;
+    for (struct unit u = w->at; a->tpu && a->values[old].left == 1 && next_unit(w, &u);) {
+        const struct item *x = &a->items[u.first];
+        for (uint32_t r = 0; r < x->op.read_count && u.loop == HB_NONE && !x->gone; r++) {
+            if (x->refs[r] != old)
+                continue;
+            uint32_t made = x->op.write_count == 1 ? x->refs[x->op.read_count] : old;
+            bool own = made != old && a->root[made] == made && a->values[made].home == w->loop;
+            bool same = own && a->values[made].bytes == a->values[old].bytes;
+            return x->op.kind == HB_OP_REDUCE && same ? made : HB_NONE;
+        }
+    }
+    return HB_NONE;
+}
+
 static uint32_t add_value(struct walk *w, uint32_t old)
 {
     struct again *a = w->a;
     struct hb_buf b = a->p->bufs[old];
+    uint32_t heir = find_heir(w, old);
+    b.alias_of = heir;
     b.name = hb_arena_printf(a->p->arena, "%s, made again", b.name);
     b.category = b.category == HB_CAT_SAVED ? HB_CAT_WORKING : b.category;
     b.why = "more than the compiler's share of the memory: what waited is made again";
     uint32_t made = hb_program_add_buf(a->p, b);
     a->root = hb_grow(a->p->arena, a->root, made, &a->root_cap, sizeof *a->root);
     a->values = hb_grow(a->p->arena, a->values, made, &a->value_cap, sizeof *a->values);
-    a->root[made] = made;
+    a->root[made] = heir == HB_NONE ? made : heir;
+    if (heir != HB_NONE) {
+        a->values[heir].left++;
+        a->values[heir].maker = a->item_count;
+        a->values[heir].plain = false;
+        return made;
+    }
     a->values[made] = (struct value){.bytes = a->values[old].bytes,
                                      .home = w->loop,
                                      .maker = a->item_count,
@@ -449,7 +479,7 @@ static void pass_readers(struct walk *w, uint32_t old, uint32_t made)
             if (x->refs[r] != old)
                 continue;
             x->refs[r] = made;
-            a->values[made].left++;
+            a->values[a->root[made]].left++;
             a->values[old].left--;
         }
     }

@@ -38,7 +38,7 @@ struct head_dims {
 
 static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, struct head_dims h)
 {
-    bool apart = y->block->attention.split_heads;
+    bool apart = y->block->attention.split_heads || lo->maxtext;
     struct hb_split heads = {apart ? h.heads : h.heads * h.dim, h.ways};
     struct hb_split dims[3] = {{h.outer, 1}, heads, {h.dim, 1}};
     uint32_t leaf = hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
@@ -47,7 +47,7 @@ static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
 
 static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int64_t dim)
 {
-    bool apart = y->block->attention.split_heads;
+    bool apart = y->block->attention.split_heads || lo->maxtext;
     int64_t d = lo->spec->model.d_model;
     struct hb_split tp = {apart ? heads : heads * dim, hb_ways(lo, HB_AX_TENSOR)};
     struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};

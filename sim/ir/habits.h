@@ -69,7 +69,7 @@ struct hb_chip {
     bool masks_turned;
     bool updates_joined;   /* of weights of a shape, behind an accumulation loop */
     bool longest_copy;     /* of copies to and from the host the longest ends last */
-    bool own_loss_at_once; /* MaxText's, between rings, with many tokens */
+    bool own_loss_at_once; /* MaxText's */
     bool fused_backward;   /* flash attention's backward pass is one kernel */
     int64_t recipes_block; /* the least that the chip's published recipes set as attention_block */
 };

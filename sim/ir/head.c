@@ -178,17 +178,10 @@ static bool hides_rows(const struct hb_lower *lo)
 
 /* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
  * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
- * tokens, nor beside tensor parallelism, f8t2,b1). MaxText's wait up to so many tokens: a tied
- * head's on v5p not with 16384 (gemma2-27b/base, gemma3-27b/base; gemma3-4b/base on v6e does), nor
- * in an accumulation loop (rand031/gemma2-27b), but where values go to the host
- * (gemma2-9b/inputoff: bf16[4,4096,256128] through the layers, and with two sequences). */
+ * tokens, nor beside tensor parallelism, f8t2,b1); MaxText's wait. */
 static bool is_ring_early(const struct hb_lower *lo)
 {
-    bool ring = hb_in_rings(lo);
-    if (!lo->maxtext)
-        return ring && !hides_rows(lo);
-    bool many = lo->local.tokens >= POSTPONE_RING_TOKENS;
-    return ring && many && lo->chip->own_loss_at_once && !hb_offloads(lo);
+    return hb_in_rings(lo) && !lo->maxtext && !hides_rows(lo);
 }
 
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
@@ -206,11 +199,21 @@ static bool is_update_slow(const struct hb_lower *lo)
  * qwen3-1.7b, fsdp 4 and sequence 2 with accumulate=2; llama3-3b, tensor 2 and data 8; llama3-1b,
  * fsdp 8 and sequence 8, fsdp 2 and data 4; gemma-7b, fsdp 4 and tensor 2: the product before the
  * layers' backward loop in every schedule; with tensor parallelism alone, tied/gemma2b,t8, after
- * it). Beside naive scores with tensor parallelism alone. */
+ * it). Beside naive scores with tensor parallelism alone. MaxText's on v5p and v5e (13 of 13 dumps:
+ * gemma2-9b, v5p, fsdp 16 and 64, v5e, fsdp 16, 128 and 256; gpt3-6b, v5p, fsdp 8 and 16, tensor 2;
+ * qwen3-1.7b, v5e; not on v6e, five of six), unless values go to the host (gemma2-9b/inputoff:
+ * bf16[4,4096,256128] through the layers, and with two sequences), but in v5e's rings beside tensor
+ * parallelism (qwen3-0.6b, fsdp 8 and tensor 2), and between gathers where it frees less than it
+ * makes (gemma3-27b, v5e, one of 2,048: bf16[2048,262144] through the layers, the gradient 5376
+ * wide). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
-    if (!is_tied(lo) || lo->maxtext)
+    if (!is_tied(lo))
         return false;
+    bool rings = hb_in_rings(lo), beside = hb_head_room_early(lo) && !(rings && over_tensor(lo));
+    if (lo->maxtext)
+        return (lo->chip->own_loss_at_once || beside) && !hb_offloads(lo) &&
+               (rings || lo->local.tokens >= lo->spec->model.d_model);
     bool naive = lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
     return lo->local.batch_ways > 1 || naive;
 }
@@ -353,8 +356,8 @@ bool hb_head_post_order(const struct hb_lower *lo)
  */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
-    return hb_head_room_early(lo) && is_tied(lo) && hb_head_ring(lo) && !over_tensor(lo) &&
-           !accumulates(lo);
+    return hb_head_room_early(lo) && is_tied(lo) && !lo->maxtext && hb_head_ring(lo) &&
+           !over_tensor(lo) && !accumulates(lo);
 }
 
 /* With both logits of one sequence; where states come from the host only if all wait for the
@@ -421,12 +424,15 @@ static int64_t weight_bytes(const struct hb_lower *lo)
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
- * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights. */
+ * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights.
+ * MaxText's first two are in the dtype of their product (qwen3-14b over 128, four of 2,048: the
+ * head's gradient, bf16, before the layers, its sum behind them). */
 static int64_t waiting_bytes(const struct hb_lower *lo)
 {
     const struct hb_local *l = &lo->local;
-    int64_t sum = hb_logit_bytes(lo, 4);
-    sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, true)));
+    enum hb_dtype dtype = hb_head_own_rule(lo) ? lo->spec->loss.dot : HB_DT_F32;
+    int64_t sum = hb_logit_bytes(lo, hb_dtype_bits(dtype) / 8);
+    sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], dtype, true)));
     sum = hb_add_sat(sum, weight_bytes(lo));
     for (int i = 0; i < lo->spec->model.block_count; i++) {
         if (lo->spec->model.blocks[i].remat.offload & 1u << HB_TN_LAYER_IN)
