@@ -219,10 +219,12 @@ void hb_loss_prepare(struct hb_lower *lo)
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
  * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]; in pipelines,
  * too: pp8_lps4, pp4_lps2 with 8 microbatches: two bf16[4,4096,128256]), except where
- * gathers are late or beside the products (v6e-64, v5e-256: one). */
+ * gathers are late or beside the products, which make it of the logits then (v6e-64, v5e-256: one),
+ * but for a hyperbolic tangent's late ones (gemma2-2b, v6e-64: two bf16[4,4096,256128]). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
-    return hb_head_own_loss(lo) && !hb_gathers_late(lo) && lo->gather_form != HB_GATHER_BESIDE;
+    bool inside = hb_gathers_late(lo) && lo->spec->loss.softcap == 0;
+    return hb_head_own_loss(lo) && !inside && lo->gather_form != HB_GATHER_BESIDE;
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do

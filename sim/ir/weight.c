@@ -80,7 +80,7 @@ void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_split *last = &l->dim[l->rank - 1];
-    return lo->maxtext && l->rank == 2 && l->gather_dim == 1 &&
+    return lo->maxtext && !l->experts && l->gather_dim > 0 && l->gather_dim == l->rank - 1 &&
            hb_div_up(last->size, last->ways) == HB_TPU_LANES;
 }
 

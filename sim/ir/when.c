@@ -32,7 +32,8 @@ static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l
  * bf16[65536,6400]). */
 static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
 {
-    return is_gathered_experts(b, l) && l->row_major && b->own_stacks;
+    bool sorts = l->row_major || (b->lo->maxtext && hb_layer_sorts_rows(&b->y->block->moe));
+    return is_gathered_experts(b, l) && sorts && b->own_stacks;
 }
 
 /* Whether it waits for the layer's end whatever follows. */
@@ -121,7 +122,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     if (waits_for_fusion(b, s))
         return HB_WHEN_LATE;
     bool padded = lo->gather_form == HB_GATHER_PADDED, late = hb_gathers_late(lo);
-    bool two = l->rank == 2 && hb_weight_grad_partial(lo, l);
+    bool two = !l->experts && l->rank > 1 && hb_weight_grad_partial(lo, l);
     bool mlp = padded && l->held;
     if ((padded || late) && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused &&
         l->held && l->gather_dim == 1)
