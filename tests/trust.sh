@@ -22,7 +22,7 @@ for kind in tpu cuda rocm; do
 done
 # JAX compiles and runs on the device; the unseen ones were drawn by a seed and compared once.
 echo "| XLA on a real H100 | $(cells tests/golden/xla-h100.jsonl) | $(cells tests/golden/h100-drawn.jsonl) |"
-echo "| MaxText on TPU | $(cells tests/golden/maxtext.jsonl) | | | | |"
+echo "| MaxText on TPU | $(cells tests/golden/maxtext.jsonl tests/golden/maxtext-read.jsonl) | $(cells tests/calibration/maxtext.jsonl) |"
 # Drawn before anybody looked, and measured once.
 guided=$(find tests/golden -name 'torch-*.jsonl' ! -name torch-h100.jsonl | sort)
 # shellcheck disable=SC2086

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "sim/ir/lower.h"
 
 enum { PPM = 1000000 };
 
@@ -106,7 +107,8 @@ uint32_t hb_interval_kind(const struct hb_spec *s)
         [HB_FACT_CHIP] = chip_of(s),          [HB_FACT_EXPERTS] = experts_of(s),
         [HB_FACT_LAYERS] = has_few_layers(s), [HB_FACT_FORM] = has_hard_form(s),
         [HB_FACT_KNOBS] = has_rare_knobs(s),  [HB_FACT_FREE] = !s->sharding.activation_constraints,
-        [HB_FACT_HOST] = has_host_states(s),  [HB_FACT_SEQUENCES] = sequences_of(s)};
+        [HB_FACT_HOST] = has_host_states(s),  [HB_FACT_PROGRAM] = hb_lower_is_maxtext(s),
+        [HB_FACT_SEQUENCES] = sequences_of(s)};
     uint32_t kind = family_of(s);
     for (uint32_t i = 0; i < HB_FACT_COUNT; i++)
         kind |= values[i] << KIND_BITS * (i + 1);

@@ -10,12 +10,12 @@
  * spread = mean error of the compiler's records x a factor for each fact that it is known by
  *
  * Facts: chip, kind of experts, few layers, form (nested scans, loops, pipelines, split sequences),
- * an optimizer or a kernel that is rare, no activation constraints, states on the host, sequences
- * of a microbatch on a device. Factors are fitted to the same records (interval_fit.h), each one's
- * score with those that were fitted without it (cross-conformal prediction). Chosen by
- * cross-validation within the records that the table is from: policies, axes, sizes, where the peak
- * is and what of it works told hardly more, a random forest over all that the program knows and its
- * peaks in other orders no more of TPU's errors.
+ * an optimizer or a kernel that is rare, no activation constraints, states on the host, MaxText's
+ * own program, sequences of a microbatch on a device. Factors are fitted to the same records
+ * (interval_fit.h), each one's score with those that were fitted without it (cross-conformal
+ * prediction). Chosen by cross-validation within the records that the table is from: policies,
+ * axes, sizes, where the peak is and what of it works told hardly more, a random forest over all
+ * that the program knows and its peaks in other orders no more of TPU's errors.
  *
  * The ends are the peak times a factor that depends on the configuration alone, not on the peak, so
  * that a search can turn a bound on one into a bound on the other. A step fits where the upper end
@@ -39,6 +39,7 @@ enum hb_interval_fact {
     HB_FACT_KNOBS,
     HB_FACT_FREE,
     HB_FACT_HOST,
+    HB_FACT_PROGRAM,
     HB_FACT_SEQUENCES,
     HB_FACT_COUNT
 };

@@ -36,9 +36,16 @@ struct head_dims {
     int64_t ways; /* devices that share the heads */
 };
 
+/* MaxText's stay a dimension of their own in arguments (gemma2-9b over 256: [14,21,16,256] without
+ * padding). */
+static bool has_heads_apart(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return y->block->attention.split_heads || lo->maxtext;
+}
+
 static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, struct head_dims h)
 {
-    bool apart = y->block->attention.split_heads || lo->maxtext;
+    bool apart = has_heads_apart(lo, y);
     struct hb_split heads = {apart ? h.heads : h.heads * h.dim, h.ways};
     struct hb_split dims[3] = {{h.outer, 1}, heads, {h.dim, 1}};
     uint32_t leaf = hb_layer_matrix(lo, y, name, dims, apart ? 3 : 2, 0);
@@ -47,7 +54,7 @@ static void head_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
 
 static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int64_t dim)
 {
-    bool apart = y->block->attention.split_heads || lo->maxtext;
+    bool apart = has_heads_apart(lo, y);
     int64_t d = lo->spec->model.d_model;
     struct hb_split tp = {apart ? heads : heads * dim, hb_ways(lo, HB_AX_TENSOR)};
     struct hb_split dims[3] = {tp, {apart ? dim : d, 1}, {d, 1}};
@@ -278,7 +285,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hb_
      * the two is kept: a kernel's result that has the name (llama3-8b/remat_custom_inputdev_ctxdev;
      * two in bwd/remat=names:attn_ctx), or this (qwen3-14b, fsdp 32, H100: bf16[40,2,8192,40,128]
      * for q and for it; all kept, olmo-7b, fsdp 32: bf16[32,2,4096,32,128] of q, k, v and one). */
-    bool whole = y->block->attention.split_heads || lo->maxtext;
+    bool whole = has_heads_apart(lo, y);
     bool named = false;
     for (uint32_t v = 0; v < y->value_count; v++)
         named = named || (whole && (y->values[v].tags & 1u << HB_TN_ATTN_CTX));

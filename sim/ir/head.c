@@ -181,7 +181,7 @@ static bool hides_rows(const struct hb_lower *lo)
  * tokens, nor beside tensor parallelism, f8t2,b1); MaxText's wait. */
 static bool is_ring_early(const struct hb_lower *lo)
 {
-    return hb_in_rings(lo) && !lo->maxtext && !hides_rows(lo);
+    return hb_in_rings(lo) && !hb_head_own_loss(lo) && !hides_rows(lo);
 }
 
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
@@ -211,7 +211,7 @@ static bool is_tied_early(const struct hb_lower *lo)
     if (!is_tied(lo))
         return false;
     bool rings = hb_in_rings(lo), beside = hb_head_room_early(lo) && !(rings && over_tensor(lo));
-    if (lo->maxtext)
+    if (hb_head_own_loss(lo))
         return (lo->chip->own_loss_at_once || beside) && !hb_offloads(lo) &&
                (rings || lo->local.tokens >= lo->spec->model.d_model);
     bool naive = lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
@@ -356,7 +356,7 @@ bool hb_head_post_order(const struct hb_lower *lo)
  */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
-    return hb_head_room_early(lo) && is_tied(lo) && !lo->maxtext && hb_head_ring(lo) &&
+    return hb_head_room_early(lo) && is_tied(lo) && !hb_head_own_loss(lo) && hb_head_ring(lo) &&
            !over_tensor(lo) && !accumulates(lo);
 }
 

@@ -266,8 +266,7 @@ static void take_labels(struct hb_lower *lo, const struct hb_loss_pass *c)
 /* The logarithm of each token's sum: at it the logits wait, so that they can be made again. */
 static uint32_t log_sums(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    struct hb_shape s =
-        hb_shape_make(HB_DT_F32, (const int64_t[]){lo->local.batch, c->seq, -1});
+    struct hb_shape s = hb_shape_make(HB_DT_F32, (const int64_t[]){lo->local.batch, c->seq, -1});
     uint32_t sums = hb_temp(lo, "logarithm of the sums", HB_CAT_WORKING, s);
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "logarithm of the sums", HB_NONE, sums);
     return sums;
@@ -343,7 +342,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
      * beside it). */
-    bool over = hb_gathers_late(lo) && hb_ways(lo, HB_AX_DATA) > 1;
+    bool data = hb_ways(lo, HB_AX_DATA) > 1, over = hb_gathers_late(lo) && data;
     uint32_t sum =
         same || narrow || over
             ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
@@ -356,7 +355,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Of MaxText's each device takes its part before that is summed over data (gemma2-27b, v5e,
      * data 2 and fsdp 128: all-reduce.52 at 341, bf16[256128,36] of it at 346, all-reduce.53 of
      * that, the layers from 392; alone whole until its update, gemma2-9b, v5e-256). */
-    bool parted = hb_head_own_rule(lo) && hb_head_split(lo) && hb_ways(lo, HB_AX_DATA) > 1;
+    bool parted = hb_head_own_rule(lo) && hb_head_split(lo) && data;
     if (!parted && (same || gpu || (!over && !is_own_at_once(lo))))
         return;
     l->grad =

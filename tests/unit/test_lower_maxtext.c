@@ -336,15 +336,40 @@ static void unrolled_rings_have_room_on_v5e(void **state)
     assert_int_equal(find(&v5p, "room for its backward rings"), HB_NONE);
 }
 
-/* rand031--gemma2-27b, two microbatches of 2048 tokens: no logits in the layers' backward pass. */
-static void accumulated_logits_end_with_the_loss(void **state)
+/* rand031--gemma2-27b, two microbatches of 2048 tokens, maxnew-076 (gemma2-9b, v5p, 2048 tokens):
+ * no logits in the layers' backward pass; maxnew-016 (gpt3-6b, v6e): they are. */
+static void tied_logits_wait_on_v6e(void **state)
 {
     (void)state;
-    struct low two = DENSE("batch.global=16", "batch.accumulate=2", "model.vocab=64000",
-                           "model.tied_embeddings=true");
-    struct low one = DENSE("batch.global=8", "model.vocab=64000", "model.tied_embeddings=true");
+#define TIED "model.vocab=64000", "model.tied_embeddings=true"
+    struct low two = DENSE("batch.global=16", "batch.accumulate=2", TIED);
+    struct low v5p = DENSE("batch.global=8", TIED);
+    struct low v6e = DENSE("batch.global=8", TIED, "hardware.device=tpu-v6e");
     assert_false(any_lives_at(&two, "logits", "backward of flash attention"));
-    assert_true(any_lives_at(&one, "logits", "backward of flash attention"));
+    assert_false(any_lives_at(&v5p, "logits", "backward of flash attention"));
+    assert_true(any_lives_at(&v6e, "logits", "backward of flash attention"));
+}
+
+/* The value whose memory that of exactly this name lies in. */
+static uint32_t place_of(const struct low *l, const char *name)
+{
+    for (uint32_t i = 0; i < l->p.buf_count; i++)
+        if (!strcmp(l->p.bufs[i].name, name))
+            return hb_program_root(&l->p, i);
+    return HB_NONE;
+}
+
+/* maxnew-100 (gemma2-9b, v5e-16, four of 4,096): above the limit the logits are made again for
+ * their gradient, which lies in their place; below it both stand. */
+static void logits_made_again_lend_their_place(void **state)
+{
+    (void)state;
+    struct low much = DENSE(TIED, "hardware.device=tpu-v5e", "batch.global=512");
+    struct low less = DENSE(TIED, "hardware.device=tpu-v5e", "batch.global=64");
+    uint32_t grad = place_of(&much, "gradient of the logits");
+    assert_int_equal(place_of(&much, "logits, made again"), grad);
+    assert_int_not_equal(place_of(&much, "logits"), grad);
+    assert_int_equal(place_of(&less, "logits, made again"), HB_NONE);
 }
 
 #define HOSTED "optimizer.offload=pinned_host"
@@ -407,12 +432,14 @@ static void logits_wait_beside_split_features(void **state)
     assert_true(any_lives_at(&two, "logits", back));
 }
 
-/* gemma2-2b, fsdp 4 and tensor 2: logits and their gradient wait; untied the one. */
+/* gemma2-2b, fsdp 4 and tensor 2, maxnew-102 (qwen3-4b, v6e, fsdp 8 and tensor 2): the gradient of
+ * the logits waits. */
 static void a_tied_label_is_read_last(void **state)
 {
     (void)state;
     static const char back[] = "backward of flash attention";
-    struct low tied = DENSE("mesh.fsdp=4", "mesh.tensor=2", "model.tied_embeddings=true");
+    struct low tied = DENSE("mesh.fsdp=4", "mesh.tensor=2", "model.tied_embeddings=true",
+                            "hardware.device=tpu-v6e");
     struct low own = DENSE("mesh.fsdp=4", "mesh.tensor=2");
     uint32_t at = find_op(&tied, back), first, last;
     life(&tied, find(&tied, "logits"), &first, &last);
@@ -461,7 +488,8 @@ int main(void)
         TEST(an_expert_s_activation_waits),
         TEST(two_axes_go_round_as_one),
         TEST(unrolled_rings_have_room_on_v5e),
-        TEST(accumulated_logits_end_with_the_loss),
+        TEST(tied_logits_wait_on_v6e),
+        TEST(logits_made_again_lend_their_place),
         TEST(few_words_bring_states_early),
         TEST(a_tied_label_is_read_last),
         TEST(einsum_experts_come_to_tokens),
