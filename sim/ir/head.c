@@ -234,8 +234,11 @@ static bool is_ring_late(const struct hb_lower *lo)
         return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
      * 4096 to 16384 tokens over 8 and 16, not over 32, whose shards are narrower than a row of
-     * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none). */
-    return s->model.block_count > 1 || !lo->chip->own_loss_at_once;
+     * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none), but
+     * behind unrolled layers, whose rings come last of all, does the head's (llama3-8b/L4_noscan,
+     * /L8_noscan_minimal: bf16[2,4096,128256] to the end). */
+    bool scan = s->stack.form == HB_FORM_SCAN && s->model.block_count == 1;
+    return !scan || !lo->chip->own_loss_at_once;
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,

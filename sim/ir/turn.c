@@ -4,6 +4,7 @@
  * in the scheduled texts that the comments name. */
 #include "sim/ir/turn.h"
 
+#include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
 
 /* XLA:TPU lays the larger of a product's two dimensions along the lanes, which turns stacks between
@@ -31,13 +32,16 @@ bool hb_turn_residual(const struct hb_lower *lo)
  * three of 8192), with one where there are two sequences, or mlp_gate or attn_out goes to the host
  * (13B over 64 and 2, 32 and 2, 32 and 4, 128 and 2, v5e, v5p and v6e: two of 5120, 6144, 8192 or
  * 16384 tokens, none of 4096; of one of 8192 or 32768 with those, not with q, k and v, mlp_up,
- * mlp_act). */
+ * mlp_act). MaxText's with those between gathers, too (llama3-70b, v5p, fsdp 64, two of 8192,
+ * minimal_offloaded, out_proj or mlpwi_0 on the host: a second bf16[80,2,8192,8192]; not
+ * qkv_proj_offloaded nor, between rings, llama3-8b, out_proj). */
 static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t sent = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE;
-    bool wide = (g->layer.block->remat.offload & sent) != 0;
+    bool wide = (g->layer.block->remat.offload & sent) != 0, data = hb_ways(lo, HB_AX_DATA) > 1;
+    bool between = data || (hb_head_own_loss(lo) && !hb_in_rings(lo));
     bool many =
-        hb_ways(lo, HB_AX_DATA) > 1 ? lo->local.batch > 1 || wide : lo->local.tokens >= 32768;
+        (data && lo->local.batch > 1) || (between && wide) || (!data && lo->local.tokens >= 32768);
     return many && hb_turn_residual(lo);
 }
 
