@@ -203,14 +203,15 @@ static bool is_update_slow(const struct hb_lower *lo)
  * gemma2-9b, v5p, fsdp 16 and 64, v5e, fsdp 16, 128 and 256; gpt3-6b, v5p, fsdp 8 and 16, tensor 2;
  * qwen3-1.7b, v5e; not on v6e, five of six), unless values go to the host (gemma2-9b/inputoff:
  * bf16[4,4096,256128] through the layers, and with two sequences), but in v5e's rings beside tensor
- * parallelism (qwen3-0.6b, fsdp 8 and tensor 2), and between gathers where it frees less than it
- * makes (gemma3-27b, v5e, one of 2,048: bf16[2048,262144] through the layers, the gradient 5376
- * wide). */
+ * parallelism (qwen3-0.6b, fsdp 8 and tensor 2; not gemma2-9b, 4 and 4), and between gathers where
+ * it frees less than it makes (gemma3-27b, v5e, one of 2,048: bf16[2048,262144] through the layers,
+ * the gradient 5376 wide). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
         return false;
-    bool rings = hb_in_rings(lo), beside = hb_head_room_early(lo) && !(rings && over_tensor(lo));
+    bool rings = hb_in_rings(lo), round = rings && over_tensor(lo) && !hb_head_short_ring(lo);
+    bool beside = hb_head_room_early(lo) && !round;
     if (hb_head_own_loss(lo))
         return (lo->chip->own_loss_at_once || beside) && !hb_offloads(lo) &&
                (rings || lo->local.tokens >= lo->spec->model.d_model);

@@ -30,10 +30,12 @@ static bool accumulates(const struct hb_lower *lo)
     return lo->spec->batch.accumulate > 1;
 }
 
-/* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own. */
+/* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own, or
+ * MaxText's between late gathers (gemma-7b, v6e-128: list 8.0, the others 9.0; list it is). */
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
-    return !lo->spec->model.tied_embeddings && !hb_block_mixes(&lo->spec->model.blocks[0]);
+    bool own = hb_head_own_loss(lo) && hb_gathers_late(lo);
+    return (own || !lo->spec->model.tied_embeddings) && !hb_block_mixes(&lo->spec->model.blocks[0]);
 }
 
 bool hb_sequence_known(const struct hb_lower *lo)
@@ -305,8 +307,10 @@ static bool is_head_behind(const struct hb_lower *lo)
  * update for depth-first to end a product in. */
 static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
 {
-    int64_t head = head_bytes(lo), whole = hb_mul_sat(2, head);
-    int64_t logits = hb_logit_bytes(lo, 4);
+    bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);
+    bool inside = own && hb_gathers_late(lo);
+    int64_t head = head_bytes(lo), whole = hb_mul_sat(own ? 1 : 2, head);
+    int64_t logits = hb_logit_bytes(lo, inside ? 2 : 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
     struct stacks s = find_stacks(lo);
     int64_t begun = hb_add_sat(lo->stacked_grad_bytes, s.kept), layer = gathers_layer_bytes(lo);
