@@ -250,7 +250,8 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     if (keeps_contexts(&m->blocks[m->block_count - 1]))
         width -= 2 * q;
     int64_t weights = hb_mul_sat(d, hb_add_sat(ff, hb_add_sat(2 * q, 2 * k)));
-    return hb_mul_sat(2, hb_add_sat(hb_mul_sat(tokens, width), weights));
+    int64_t unit = hb_gathers_late(lo) ? b->unit : 1; /* all of it made again */
+    return hb_mul_sat(2 * unit, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
 /* The last trip of layers that fetch from the host is taken out of their backward loop, into the
