@@ -13,8 +13,6 @@
 struct hb_env;
 
 /* The whole answer as text: verdict, peak, categories, largest tensors, time by stream, loading. */
-/* " (53.9 GiB to 56.8 GiB; 95 % of 61 records like this)"; "" where nothing is known. */
-const char *hb_show_interval(struct hb_arena *arena, const struct hb_interval *interval);
 void hb_show_text(const struct hb_env *env, FILE *out, const struct hb_result *r);
 /* Bytes at the peak by category, as the key "categories". */
 void hb_show_categories_json(struct hb_json *j, const struct hb_memory *m);
@@ -27,8 +25,6 @@ void hb_show_json(struct hb_json *j, struct hb_arena *arena, const struct hb_res
  * object. */
 void hb_show_orders(FILE *out, const struct hb_step_orders *o);
 void hb_show_orders_json(struct hb_json *j, const struct hb_step_orders *o);
-/* "list schedule", "depth first", "post-order" */
-const char *hb_show_order_title(enum hb_order_kind kind);
 
 /* Tensors whose name has this text in it: whether and why each is alive at the peak, and which
  * rule made it. False, with an error that names the nearest, where there is none. */

@@ -10,6 +10,7 @@
 #include "sim/engine/live.h"
 #include "sim/graph/link.h"
 #include "sim/engine/why.h"
+#include "sim/hlo/schedule.h"
 
 enum { MOST_SHOWN = 20 };
 
@@ -189,11 +190,11 @@ static void show_order(const struct page *g)
     char least[HB_SIZE_TEXT], other[HB_SIZE_TEXT];
     hb_step_orders_find(g->env->arena, &g->r->program, &o);
     fprintf(g->out, "Of XLA's three orders %s needs least, by its estimate %s at once",
-            hb_show_order_title(o.choice.least),
+            hb_hlo_order_title(o.choice.least),
             hb_size_print(o.choice.bytes[o.choice.least], least));
     for (int kind = 0; kind < HB_ORDER_KINDS; kind++)
         if (kind != (int)o.choice.least)
-            fprintf(g->out, "; %s %s", hb_show_order_title((enum hb_order_kind)kind),
+            fprintf(g->out, "; %s %s", hb_hlo_order_title((enum hb_order_kind)kind),
                     hb_size_print(o.choice.bytes[kind], other));
     fputs(".\n", g->out);
 }

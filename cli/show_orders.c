@@ -2,8 +2,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "cli/show.h"
-
-static const char *const titles[] = {"list schedule", "depth first", "post-order"};
+#include "sim/hlo/schedule.h"
 
 static void show_order(FILE *out, const char *title, int64_t bytes, int64_t argument_bytes,
                        const char *note)
@@ -13,17 +12,13 @@ static void show_order(FILE *out, const char *title, int64_t bytes, int64_t argu
             hb_size_print(bytes - argument_bytes, above), note);
 }
 
-const char *hb_show_order_title(enum hb_order_kind kind)
-{
-    return titles[kind];
-}
-
 void hb_show_orders(FILE *out, const struct hb_step_orders *o)
 {
     fprintf(out, "\nOrders, by what is alive at once\n  %-14s %12s %12s\n", "", "estimate",
             "above args");
     for (int kind = 0; kind < HB_ORDER_KINDS; kind++)
-        show_order(out, titles[kind], o->choice.bytes[kind], o->step.argument_bytes,
+        show_order(out, hb_hlo_order_title((enum hb_order_kind)kind), o->choice.bytes[kind],
+                   o->step.argument_bytes,
                    kind == (int)o->choice.least ? "  XLA takes the least" : "");
     show_order(out, "as simulated", o->written_bytes, o->step.argument_bytes, "");
 }

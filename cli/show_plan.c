@@ -13,17 +13,9 @@
 #include "cli/show_tensors.h"
 #include "cli/wrap.h"
 #include "models/schema.h"
+#include "models/spec_names.h"
 #include "sim/engine/cost.h"
 #include "sim/ir/habits.h"
-
-static const char *const axis_names[] = {"data",     "fsdp",   "tensor",
-                                         "sequence", "expert", "pipeline"};
-static const char *const form_names[] = {"scan", "loop", "nested"};
-static const char *const tensor_names[] = {
-#define HB_ENUM(name, text) text,
-    HB_TENSOR_NAMES(HB_ENUM)
-#undef HB_ENUM
-};
 
 struct page {
     const struct hb_env *env;
@@ -47,7 +39,7 @@ static const char *mesh_text(const struct page *g, const int64_t *mesh)
     hb_str_init(&s, g->env->arena);
     for (int i = 0; i < HB_AX_COUNT; i++)
         if (mesh[i] > 1)
-            hb_str_addf(&s, "%s%s %" PRId64, s.len ? " x " : "", axis_names[i], mesh[i]);
+            hb_str_addf(&s, "%s%s %" PRId64, s.len ? " x " : "", hb_axis_names[i], mesh[i]);
     return s.len ? s.text : "one device";
 }
 
@@ -57,7 +49,7 @@ static const char *names_text(const struct page *g, uint32_t mask)
     hb_str_init(&s, g->env->arena);
     for (int t = 0; t < HB_TN_COUNT; t++)
         if (mask >> t & 1)
-            hb_str_addf(&s, "%s%s", s.len ? ", " : "", tensor_names[t]);
+            hb_str_addf(&s, "%s%s", s.len ? ", " : "", hb_tensor_names[t]);
     return s.len ? s.text : "-";
 }
 
@@ -104,7 +96,7 @@ const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *pl
     if (cell->accumulate > 1)
         hb_str_addf(&s, ", %" PRId64 " microbatches", cell->accumulate);
     if (cell->form != HB_FORM_SCAN && plan->space.base->compiler != HB_TORCH)
-        hb_str_addf(&s, ", %s", form_names[cell->form]);
+        hb_str_addf(&s, ", %s", hb_form_names[cell->form]);
     if (cell->loss_chunks > 1)
         hb_str_addf(&s, ", %" PRId64 " chunks", cell->loss_chunks);
     if (cell->optimizer_offload == HB_PLACE_PINNED_HOST)
@@ -153,7 +145,7 @@ static void show_shape(const struct page *g)
         show_torch_shape(g);
         return;
     }
-    fprintf(g->out, "\n  stack       %s", form_names[s->stack.form]);
+    fprintf(g->out, "\n  stack       %s", hb_form_names[s->stack.form]);
     if (s->stack.form == HB_FORM_NESTED && s->stack.outer)
         fprintf(g->out, ", %" PRId64 " outer blocks", s->stack.outer);
     fprintf(g->out, "; loss in %" PRId64 " chunk%s; optimizer states on the %s\n", s->loss.chunks,
@@ -410,7 +402,7 @@ static void show_alternatives(const struct page *g)
         }
         fprintf(g->out, "  %+6.2f %%  %s; accumulate %" PRId64 ", %s%s, %" PRId64 " chunks: %s\n",
                 100 * (c->value / p->best.value - 1), mesh_text(g, cell->mesh), cell->accumulate,
-                form_names[cell->form],
+                hb_form_names[cell->form],
                 cell->optimizer_offload == HB_PLACE_PINNED_HOST ? ", optimizer on the host" : "",
                 cell->loss_chunks, size_text(g, c->peak_bytes));
         for (uint32_t k = 0; k < c->run_count; k++)

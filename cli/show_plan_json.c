@@ -6,6 +6,7 @@
 #include "cli/plan_verify.h"
 #include "cli/show_plan.h"
 #include "models/schema.h"
+#include "models/spec_names.h"
 #include "solver/certificate.h"
 
 static const char *objective_name(enum hb_objective objective)
@@ -190,8 +191,7 @@ void hb_show_plan_json(struct hb_env *env, FILE *out, const struct hb_plan_answe
 
 static void put_torch_cell(struct hb_json *j, const struct hb_plan *p, const struct hb_cell *c)
 {
-    static const char *const policies[] = {"none", "full", "dots", "dots_no_batch", "names"};
-    hb_json_put_text(j, "remat", policies[p->menus[0].policies[c->torch.policy].policy]);
+    hb_json_put_text(j, "remat", hb_policy_names[p->menus[0].policies[c->torch.policy].policy]);
     hb_json_put_int(j, "every", c->torch.every);
     hb_json_put_bool(j, "reshard_after_forward", c->torch.reshard);
     hb_json_put_text(j, "schedule", hb_schedule_name(c->torch.schedule));
@@ -201,7 +201,6 @@ static void put_torch_cell(struct hb_json *j, const struct hb_plan *p, const str
 
 static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
 {
-    static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
     const struct hb_cell *c = &p->space.cells[index];
     const struct hb_cell_row *row = &p->rows[index];
     hb_json_object(j);
@@ -209,7 +208,7 @@ static void put_cell(struct hb_json *j, const struct hb_plan *p, uint32_t index)
     hb_json_object(j);
     for (int a = 0; a < HB_AX_COUNT; a++)
         if (c->mesh[a] > 1)
-            hb_json_put_int(j, axes[a], c->mesh[a]);
+            hb_json_put_int(j, hb_axis_names[a], c->mesh[a]);
     hb_json_object_end(j);
     hb_json_put_int(j, "batch", c->batch_global);
     hb_json_put_int(j, "accumulate", c->accumulate);

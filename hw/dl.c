@@ -11,7 +11,6 @@
 struct hb_dl {
     void *handle; /* null once closed */
     const char *name;
-    const char *folder;
 };
 
 struct search {
@@ -41,7 +40,7 @@ static struct hb_dl *try_open(struct search *s, const char *folder, const char *
         return NULL;
     }
     struct hb_dl *lib = hb_arena_alloc(s->arena, 1, sizeof *lib);
-    *lib = (struct hb_dl){handle, name, folder};
+    *lib = (struct hb_dl){handle, name};
     return lib;
 }
 
@@ -95,11 +94,6 @@ bool hb_dl_bind(struct hb_dl *lib, struct hb_arena *arena, const struct hb_dl_bi
 const char *hb_dl_name(const struct hb_dl *lib)
 {
     return lib->name;
-}
-
-const char *hb_dl_folder(const struct hb_dl *lib)
-{
-    return lib->folder;
 }
 
 void hb_dl_close(struct hb_dl *lib)

@@ -26,9 +26,8 @@ struct hb_dl *hb_dl_open(struct hb_arena *arena, const char *const *folders,
  */
 bool hb_dl_bind(struct hb_dl *lib, struct hb_arena *arena, const struct hb_dl_bind *table,
                 void *record, const char **out_reason);
-/* The name that was loaded, and the folder that it came from ("" where the system looked). */
+/* The name that was loaded. */
 const char *hb_dl_name(const struct hb_dl *lib);
-const char *hb_dl_folder(const struct hb_dl *lib);
 void hb_dl_close(struct hb_dl *lib);
 
 #endif

@@ -7,12 +7,7 @@
 
 #include "models/emit.h"
 #include "models/emit_parts.h"
-
-static const char *const names[] = {
-#define HB_ENUM(name, text) text,
-    HB_TENSOR_NAMES(HB_ENUM)
-#undef HB_ENUM
-};
+#include "models/spec_names.h"
 
 static const char *truth(bool value)
 {
@@ -66,7 +61,7 @@ static void emit_names(struct hb_str *out, const char *key, uint32_t mask)
     hb_str_addf(out, "    %s: [", key);
     for (int t = 0; t < HB_TN_COUNT; t++)
         if (mask >> t & 1) {
-            hb_str_addf(out, "%s%s", comma, names[t]);
+            hb_str_addf(out, "%s%s", comma, hb_tensor_names[t]);
             comma = ", ";
         }
     hb_str_add(out, "]\n");

@@ -7,12 +7,7 @@
 #include "models/emit.h"
 #include "models/emit_parts.h"
 #include "models/maxtext.h"
-
-static const char *const names[] = {
-#define HB_ENUM(name, text) text,
-    HB_TENSOR_NAMES(HB_ENUM)
-#undef HB_ENUM
-};
+#include "models/spec_names.h"
 
 /* How many of an axis lie between hosts of a GPU or slices: the outer axes take what there is. */
 static void emit_mesh(struct hb_str *out, const struct hb_spec *s, int64_t hosts)
@@ -81,7 +76,7 @@ static void emit_tensors(struct hb_str *out, const struct hb_block *b)
     for (int t = 0; t < HB_TN_ITER_IN; t++)
         if ((r->save | r->offload) & ~known & 1u << t)
             hb_str_addf(out, "# cannot be said: %s is kept; MaxText has no name for it\n",
-                        names[t]);
+                        hb_tensor_names[t]);
 }
 
 static void emit_remat(struct hb_str *out, const struct hb_block *b)

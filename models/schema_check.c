@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "models/params.h"
 #include "models/schema_key.h"
+#include "models/spec_names.h"
 
 static const int64_t DEVICES_MAX = (int64_t)1 << 40; /* so that a device has an index to spare */
 
@@ -290,15 +291,10 @@ static void check_block_remat(struct checker *c, int block, const struct hb_bloc
               "tensors are named, but policy is not names; allowed: policy: names, or "
               "[layer_in] with full, dots and dots_no_batch, or []");
     uint32_t both = r->save & r->offload;
-    const char *const names[] = {
-#define HB_ENUM(name, text) text,
-        HB_TENSOR_NAMES(HB_ENUM)
-#undef HB_ENUM
-    };
     for (int i = 0; i < HB_TN_COUNT; i++)
         if (both >> i & 1)
             fault(c, hb_arena_printf(c->arena, "%soffload", stem),
-                  "'%s' is listed under save as well; allowed: one of the two", names[i]);
+                  "'%s' is listed under save as well; allowed: one of the two", hb_tensor_names[i]);
 }
 
 static void check_names(struct checker *c)

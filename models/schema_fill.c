@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/schema.h"
+#include "models/spec_names.h"
 
 enum { DEFAULT_DEVICES = 8 };
 
@@ -125,30 +126,29 @@ static int64_t mesh_product(const int64_t *mesh)
 /* `rest` becomes what the other axes leave of the devices. */
 static bool fill_rest(struct hb_reading *r, const struct hb_node *map)
 {
-    static const char *const names[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
-    _Static_assert(sizeof names / sizeof names[0] == HB_AX_COUNT, "a name an axis");
     int64_t *mesh = r->spec->mesh, count = r->spec->hardware.count;
     struct hb_scope mesh_scope = {NULL, "mesh", 0};
     int rest = -1;
     for (int a = 0; a < HB_AX_COUNT; a++) {
         if (mesh[a] != HB_KEY_REST)
             continue;
-        struct hb_scope scope = {&mesh_scope, names[a], 0};
-        struct hb_loc loc = hb_node_find(map, names[a])->loc;
+        struct hb_scope scope = {&mesh_scope, hb_axis_names[a], 0};
+        struct hb_loc loc = hb_node_find(map, hb_axis_names[a])->loc;
         if (count == HB_KEY_UNSET)
             return hb_reading_fail(r, &scope, loc,
                                    "the rest of how many devices? hardware.count says it");
         if (rest >= 0)
-            return hb_reading_fail(r, &scope, loc, "rest stands at mesh.%s already", names[rest]);
+            return hb_reading_fail(r, &scope, loc, "rest stands at mesh.%s already",
+                                   hb_axis_names[rest]);
         rest = a;
         mesh[a] = 1;
     }
     if (rest < 0)
         return true;
     int64_t others = mesh_product(mesh);
-    struct hb_scope scope = {&mesh_scope, names[rest], 0};
+    struct hb_scope scope = {&mesh_scope, hb_axis_names[rest], 0};
     if (count % others)
-        return hb_reading_fail(r, &scope, hb_node_find(map, names[rest])->loc,
+        return hb_reading_fail(r, &scope, hb_node_find(map, hb_axis_names[rest])->loc,
                                "hardware.count %" PRId64 " is no multiple of the %" PRId64
                                " devices of the other axes",
                                count, others);

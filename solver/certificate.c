@@ -11,20 +11,12 @@
 #include "base/size.h"
 #include "hw/device.h"
 #include "models/schema.h"
+#include "models/spec_names.h"
 #include "solver/certificate_refused.h"
 #include "solver/menu.h"
 #include "solver/proof.h"
 
-static const char *const axis_names[] = {"data",     "fsdp",   "tensor",
-                                         "sequence", "expert", "pipeline"};
-static const char *const form_names[] = {"scan", "loop", "nested"};
 static const char *const place_names[] = {"none", "pinned_host", "device"};
-static const char *const policy_names[] = {"none", "full", "dots", "dots_no_batch", "names"};
-static const char *const tensor_names[] = {
-#define HB_ENUM(name, text) text,
-    HB_TENSOR_NAMES(HB_ENUM)
-#undef HB_ENUM
-};
 
 struct writer {
     struct hb_json j;
@@ -125,9 +117,9 @@ static void put_policies(struct writer *w)
     hb_json_array(j);
     for (uint32_t i = 0; i < w->policy_count; i++) {
         hb_json_object(j);
-        hb_json_put_text(j, "policy", policy_names[w->policies[i].policy]);
-        put_mask(j, "save", w->policies[i].save, tensor_names, HB_TN_COUNT);
-        put_mask(j, "offload", w->policies[i].offload, tensor_names, HB_TN_COUNT);
+        hb_json_put_text(j, "policy", hb_policy_names[w->policies[i].policy]);
+        put_mask(j, "save", w->policies[i].save, hb_tensor_names, HB_TN_COUNT);
+        put_mask(j, "offload", w->policies[i].offload, hb_tensor_names, HB_TN_COUNT);
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
@@ -174,7 +166,7 @@ static void put_space(struct writer *w)
     hb_json_object(j);
     hb_json_put_int(j, "devices", w->ask->devices);
     hb_json_put_int(j, "link_domain", w->ask->device->link_domain);
-    put_mask(j, "axes", hb_space_free_axes(w->spec), axis_names, HB_AX_COUNT);
+    put_mask(j, "axes", hb_space_free_axes(w->spec), hb_axis_names, HB_AX_COUNT);
     put_ints(j, "mesh", w->spec->mesh, HB_AX_COUNT);
     put_listed_meshes(w);
     put_ints(j, "axis_max", p->axis_max, HB_AX_COUNT);
@@ -188,7 +180,7 @@ static void put_space(struct writer *w)
     hb_json_put_int(j, "own_microbatches", w->spec->pipeline.microbatches);
     put_values(j, "microbatches", &axes.microbatches);
     put_mask(j, "places", axes.offloads, place_names, HB_PLACE_DEVICE);
-    put_mask(j, "forms", axes.forms, form_names, HB_FORM_NESTED + 1);
+    put_mask(j, "forms", axes.forms, hb_form_names, HB_FORM_NESTED + 1);
     put_values(j, "outers", &axes.outers);
     put_values(j, "chunks", &axes.chunks);
     put_blocks(w);
@@ -208,7 +200,7 @@ static void put_cell_floors(struct writer *w, const struct hb_search_node *node)
         const struct hb_node_floor *f = &node->floors[i];
         hb_json_object(j);
         hb_json_put_int(j, "chunks", f->loss_chunks);
-        hb_json_put_text(j, "form", form_names[f->form]);
+        hb_json_put_text(j, "form", hb_form_names[f->form]);
         hb_json_put_text(j, "place", place_names[f->place]);
         if (f->refused) {
             hb_json_put_bool(j, "refused", true);
@@ -445,7 +437,7 @@ static void put_head(struct writer *w)
     hb_json_put_bool(j, "nested_again", w->spec->remat.outer);
     hb_json_key(j, "asked");
     hb_json_node(j, hb_schema_emit(w->arena, w->spec, true));
-    put_mask(j, "tensors", UINT32_MAX, tensor_names, HB_TN_COUNT);
+    put_mask(j, "tensors", UINT32_MAX, hb_tensor_names, HB_TN_COUNT);
 }
 
 void hb_certificate_write(struct hb_env *env, FILE *out, const struct hb_plan_ask *ask,

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "models/spec_names.h"
 
 /* Bits of a kind beyond the axes of the mesh. */
 enum {
@@ -25,13 +26,12 @@ uint32_t hb_cell_kind(const struct hb_cell *cell)
 
 const char *hb_cell_kind_name(struct hb_arena *arena, const struct hb_cell *cell)
 {
-    static const char *const axes[] = {"data", "fsdp", "tensor", "sequence", "expert", "pipeline"};
     static const char *const forms[] = {"scan", "loop", "nested scans"};
     struct hb_str s;
     hb_str_init(&s, arena);
     for (int a = 0; a < HB_AX_COUNT; a++)
         if (cell->mesh[a] > 1)
-            hb_str_addf(&s, "%s%s", s.len ? " and " : "", axes[a]);
+            hb_str_addf(&s, "%s%s", s.len ? " and " : "", hb_axis_names[a]);
     if (!s.len)
         hb_str_add(&s, "one device");
     hb_str_addf(&s, ", %s, %s, %s", forms[cell->form],

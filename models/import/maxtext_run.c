@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "models/maxtext.h"
+#include "models/spec_names.h"
 
 /* Keys without influence on the memory of a step; a '*' stands for the rest of a name. */
 static const char *const quiet[] = {"base_config",
@@ -590,16 +591,11 @@ static uint32_t model_has(struct hb_foreign *f, bool *out_dense, bool *out_exper
 
 static void put_tensors(struct hb_foreign *f, const char *path, uint32_t mask)
 {
-    static const char *const words[] = {
-#define HB_ENUM(name, text) text,
-        HB_TENSOR_NAMES(HB_ENUM)
-#undef HB_ENUM
-    };
     const char *list[HB_TN_COUNT];
     int count = 0;
     for (int t = 0; t < HB_TN_COUNT; t++)
         if (mask >> t & 1)
-            list[count++] = words[t];
+            list[count++] = hb_tensor_names[t];
     hb_put_words(f, path, list, count);
 }
 

@@ -636,19 +636,9 @@ void hb_log_read(struct hb_arena *arena, struct hb_log_source source, struct hb_
     }
 }
 
-static const char *const kind_keys[] = {
-#define HB_ENUM(name, key, title) key,
-    HB_LOG_KINDS(HB_ENUM)
-#undef HB_ENUM
-};
-static const char *const kind_titles[] = {
-#define HB_ENUM(name, key, title) title,
-    HB_LOG_KINDS(HB_ENUM)
-#undef HB_ENUM
-};
 #define HB_ENUM(name, key) key,
+static const char *const kind_keys[] = {HB_LOG_KINDS(HB_ENUM)};
 static const char *const fact_keys[] = {HB_LOG_FACTS(HB_ENUM)};
-static const char *const setting_keys[] = {HB_LOG_SETTINGS(HB_ENUM)};
 static const char *const framework_keys[] = {HB_LOG_FRAMEWORKS(HB_ENUM)};
 #undef HB_ENUM
 
@@ -657,19 +647,9 @@ const char *hb_log_kind_key(enum hb_log_kind kind)
     return kind_keys[kind];
 }
 
-const char *hb_log_kind_title(enum hb_log_kind kind)
-{
-    return kind_titles[kind];
-}
-
 const char *hb_log_fact_key(enum hb_log_fact fact)
 {
     return fact_keys[fact];
-}
-
-const char *hb_log_setting_key(enum hb_log_setting setting)
-{
-    return setting_keys[setting];
 }
 
 const char *hb_log_framework_key(enum hb_log_framework framework)

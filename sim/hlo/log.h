@@ -15,44 +15,44 @@
 
 struct hb_arena;
 
-/* Kinds of message: name in JSON, and what a person calls it. */
+/* Kinds of message: name in JSON. */
 #define HB_LOG_KINDS(X)                                                                            \
-    X(REMAT, "rematerialization", "XLA's rematerialization warning")                               \
-    X(TPU, "tpu_compile", "XLA:TPU: the program does not fit")                                     \
-    X(TPU_SCOPED, "tpu_scoped", "an on-chip memory is full")                                       \
-    X(TPU_ALLOC, "tpu_allocation", "XLA:TPU: one allocation above the memory's size")              \
-    X(TPU_BUFFER, "tpu_buffer", "TPU runtime: no room for a buffer")                               \
-    X(TPU_PROGRAM, "tpu_program", "TPU runtime: no room to load a program")                        \
-    X(TUNER, "xla_autotuner", "XLA:GPU's autotuner: no kernel that was tried could be run")        \
-    X(XLA_ALLOC, "xla_allocation", "XLA runtime: an allocation failed")                            \
-    X(BUFFERS, "buffer_assignment", "XLA's buffer assignment")                                     \
-    X(BFC, "bfc", "BFC allocator: out of memory")                                                  \
-    X(BFC_SOFT, "bfc_warning", "BFC allocator: a request that was given up without harm")          \
-    X(BFC_DUMP, "bfc_dump", "BFC allocator's dump")                                                \
-    X(STATS, "allocator_stats", "allocator statistics")                                            \
-    X(ASYNC, "cuda_async", "cudaMallocAsync allocator: out of memory")                             \
-    X(DRIVER, "driver_allocation", "the driver refused an allocation")                             \
-    X(PLAIN, "driver_error", "out of memory, as the driver says it")                               \
-    X(ANALYSIS, "memory_analysis", "memory_analysis() of a compiled program")                      \
-    X(MAXTEXT, "maxtext", "MaxText's memory line")                                                 \
-    X(TORCH, "torch_oom", "PyTorch: out of memory")                                                \
-    X(TORCH_CORRUPT, "torch_corrupt_size", "PyTorch: an absurd size was asked for")                \
-    X(TORCH_STATS, "torch_stats", "PyTorch's memory statistics")                                   \
-    X(LIBRARY, "library", "cuBLAS, cuDNN, ...: no room for a workspace")                           \
-    X(NCCL, "nccl", "NCCL/RCCL: out of memory")                                                    \
-    X(GRAPH, "tf_oom", "TensorFlow: a tensor found no room")                                       \
-    X(GATHER, "host_gather", "an array gathered over all processes")                               \
-    X(RESHARD, "reshard", "XLA: involuntary full rematerialization of a sharded tensor")           \
-    X(CORRUPT, "corrupt_size", "an absurd size was asked for")                                     \
-    X(SERVE, "serving_cache", "a server: no room for the cache of keys and values")                \
-    X(TACTIC, "tensorrt_tactic", "TensorRT: a tactic passed over for want of memory")              \
-    X(RUNTIME, "runtime_allocation", "a runtime: a buffer found no room")                          \
-    X(HOST, "host_oom", "the host's memory ran out")                                               \
-    X(ANY, "other_refusal", "out of memory, in other words")                                       \
-    X(FAULT, "fault", "a fault that is no lack of memory")
+    X(REMAT, "rematerialization")  /* XLA's rematerialization warning */                           \
+    X(TPU, "tpu_compile")          /* XLA:TPU: the program does not fit */                         \
+    X(TPU_SCOPED, "tpu_scoped")    /* an on-chip memory is full */                                 \
+    X(TPU_ALLOC, "tpu_allocation") /* XLA:TPU: one allocation above the memory's size */           \
+    X(TPU_BUFFER, "tpu_buffer")    /* TPU runtime: no room for a buffer */                         \
+    X(TPU_PROGRAM, "tpu_program")  /* TPU runtime: no room to load a program */                    \
+    X(TUNER, "xla_autotuner") /* XLA:GPU's autotuner: no kernel that was tried could be run */     \
+    X(XLA_ALLOC, "xla_allocation")  /* XLA runtime: an allocation failed */                        \
+    X(BUFFERS, "buffer_assignment") /* XLA's buffer assignment */                                  \
+    X(BFC, "bfc")                   /* BFC allocator: out of memory */                             \
+    X(BFC_SOFT, "bfc_warning")      /* BFC allocator: a request that was given up without harm */  \
+    X(BFC_DUMP, "bfc_dump")         /* BFC allocator's dump */                                     \
+    X(STATS, "allocator_stats")     /* allocator statistics */                                     \
+    X(ASYNC, "cuda_async")          /* cudaMallocAsync allocator: out of memory */                 \
+    X(DRIVER, "driver_allocation")  /* the driver refused an allocation */                         \
+    X(PLAIN, "driver_error")        /* out of memory, as the driver says it */                     \
+    X(ANALYSIS, "memory_analysis")  /* memory_analysis() of a compiled program */                  \
+    X(MAXTEXT, "maxtext")           /* MaxText's memory line */                                    \
+    X(TORCH, "torch_oom")           /* PyTorch: out of memory */                                   \
+    X(TORCH_CORRUPT, "torch_corrupt_size") /* PyTorch: an absurd size was asked for */             \
+    X(TORCH_STATS, "torch_stats")          /* PyTorch's memory statistics */                       \
+    X(LIBRARY, "library")                  /* cuBLAS, cuDNN, ...: no room for a workspace */       \
+    X(NCCL, "nccl")                        /* NCCL/RCCL: out of memory */                          \
+    X(GRAPH, "tf_oom")                     /* TensorFlow: a tensor found no room */                \
+    X(GATHER, "host_gather")               /* an array gathered over all processes */              \
+    X(RESHARD, "reshard")        /* XLA: involuntary full rematerialization of a sharded tensor */ \
+    X(CORRUPT, "corrupt_size")   /* an absurd size was asked for */                                \
+    X(SERVE, "serving_cache")    /* a server: no room for the cache of keys and values */          \
+    X(TACTIC, "tensorrt_tactic") /* TensorRT: a tactic passed over for want of memory */           \
+    X(RUNTIME, "runtime_allocation") /* a runtime: a buffer found no room */                       \
+    X(HOST, "host_oom")              /* the host's memory ran out */                               \
+    X(ANY, "other_refusal")          /* out of memory, in other words */                           \
+    X(FAULT, "fault")                /* a fault that is no lack of memory */
 
 enum hb_log_kind {
-#define HB_ENUM(name, key, title) HB_LOG_##name,
+#define HB_ENUM(name, key) HB_LOG_##name,
     HB_LOG_KINDS(HB_ENUM)
 #undef HB_ENUM
         HB_LOG_KIND_COUNT
@@ -125,28 +125,23 @@ enum hb_log_fact {
 };
 
 /* What the log tells of the run itself, as it stood there. */
-#define HB_LOG_SETTINGS(X)                                                                         \
-    X(MODEL, "model")                                                                              \
-    X(DEVICE, "device")                                                                            \
-    X(DEVICES, "devices")                                                                          \
-    X(PROCESSES, "processes")                                                                      \
-    X(SEQ, "seq")                                                                                  \
-    X(GLOBAL_BATCH, "global_batch")                                                                \
-    X(DEVICE_BATCH, "device_batch")                                                                \
-    X(ACCUMULATE, "accumulate")                                                                    \
-    X(REMAT, "remat")                                                                              \
-    X(DATA, "data")                                                                                \
-    X(FSDP, "fsdp")                                                                                \
-    X(TENSOR, "tensor")                                                                            \
-    X(SEQUENCE, "sequence")                                                                        \
-    X(EXPERT, "expert")                                                                            \
-    X(PIPELINE, "pipeline")
-
 enum hb_log_setting {
-#define HB_ENUM(name, key) HB_SET_##name,
-    HB_LOG_SETTINGS(HB_ENUM)
-#undef HB_ENUM
-        HB_SET_COUNT
+    HB_SET_MODEL,
+    HB_SET_DEVICE,
+    HB_SET_DEVICES,
+    HB_SET_PROCESSES,
+    HB_SET_SEQ,
+    HB_SET_GLOBAL_BATCH,
+    HB_SET_DEVICE_BATCH,
+    HB_SET_ACCUMULATE,
+    HB_SET_REMAT,
+    HB_SET_DATA,
+    HB_SET_FSDP,
+    HB_SET_TENSOR,
+    HB_SET_SEQUENCE,
+    HB_SET_EXPERT,
+    HB_SET_PIPELINE,
+    HB_SET_COUNT
 };
 
 /* Frameworks that a log can be told to come from, most telling first. */
@@ -273,9 +268,7 @@ struct hb_log_source {
 void hb_log_read(struct hb_arena *arena, struct hb_log_source source, struct hb_log *out_log);
 
 const char *hb_log_kind_key(enum hb_log_kind kind);
-const char *hb_log_kind_title(enum hb_log_kind kind);
 const char *hb_log_fact_key(enum hb_log_fact fact);
-const char *hb_log_setting_key(enum hb_log_setting setting);
 const char *hb_log_framework_key(enum hb_log_framework framework);
 /* The figure, or -1 where the log has no such message or the message does not say. */
 int64_t hb_log_fact(const struct hb_log *log, enum hb_log_kind kind, enum hb_log_fact fact);
