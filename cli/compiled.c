@@ -20,7 +20,8 @@ static const int64_t second_ns = 1000000000;
 static const char *our_script = "examples/verify/verify.py";
 static const char *maxtext_script = "examples/verify/run_maxtext.py";
 
-const char *hb_compile_pip(const struct hb_spec *spec)
+/* What installs JAX with this device's compiler: 'pip install "jax[tpu]"'. */
+static const char *find_pip(const struct hb_spec *spec)
 {
     if (spec->compiler == HB_XLA_TPU)
         return "pip install \"jax[tpu]\"";
@@ -192,7 +193,7 @@ void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_
         .most_ns = hb_mul_sat(ask->seconds, second_ns),
         .name = "the compiler",
         .longer = "--compile-seconds",
-        .install = hb_arena_printf(env->arena, "JAX with: %s", hb_compile_pip(ask->spec))};
+        .install = hb_arena_printf(env->arena, "JAX with: %s", find_pip(ask->spec))};
     bool answered = hb_script_run(env, &run, &script);
     out->seconds = script.seconds;
     if (answered)

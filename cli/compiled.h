@@ -52,8 +52,6 @@ void hb_compile(struct hb_env *env, const struct hb_compile_ask *ask, struct hb_
 
 /* What of the configuration MaxText's settings cannot say, a line each; "": all is said. */
 const char *hb_compile_unsaid(struct hb_env *env, const struct hb_spec *spec);
-/* What installs JAX with this device's compiler: 'pip install "jax[tpu]"'. */
-const char *hb_compile_pip(const struct hb_spec *spec);
 /* "15.31 GiB of 15.75; predicted 15.38", as the first line says it. */
 const char *hb_compiled_line(struct hb_env *env, const struct hb_compiled *c, int64_t budget_bytes,
                              int64_t predicted_bytes);

@@ -14,7 +14,8 @@
 /* Of an answer: it is one line of a few KiB. */
 enum { MOST_ANSWER = 1 << 16, MOST_WORD = 100, MOST_REASON = 600 };
 
-const char *hb_script_tame(struct hb_arena *arena, const char *text, size_t most)
+/* A stranger's words on one line: at most so long, nothing that a terminal obeys. */
+static const char *tame_text(struct hb_arena *arena, const char *text, size_t most)
 {
     struct hb_str s;
     hb_str_init(&s, arena);
@@ -40,7 +41,7 @@ static const char *find_last_words(struct hb_arena *arena, const struct hb_child
         return "";
     return hb_arena_printf(
         arena, ": %s",
-        hb_script_tame(arena, hb_arena_strndup(arena, text + from, len - from), MOST_REASON));
+        tame_text(arena, hb_arena_strndup(arena, text + from, len - from), MOST_REASON));
 }
 
 static bool fail(struct hb_script *s, const char *reason)
@@ -118,16 +119,14 @@ bool hb_script_run(struct hb_env *env, const struct hb_script_ask *ask, struct h
 const char *hb_script_error(struct hb_env *env, const struct hb_script *script)
 {
     const struct hb_node *error = hb_node_find(script->answer, "error");
-    return error && error->kind == HB_NODE_SCALAR
-               ? hb_script_tame(env->arena, error->text, MOST_REASON)
-               : NULL;
+    return error && error->kind == HB_NODE_SCALAR ? tame_text(env->arena, error->text, MOST_REASON)
+                                                  : NULL;
 }
 
 const char *hb_script_word(struct hb_env *env, const struct hb_node *map, const char *key)
 {
     const struct hb_node *node = hb_node_find(map, key);
-    return node && node->kind == HB_NODE_SCALAR ? hb_script_tame(env->arena, node->text, MOST_WORD)
-                                                : "";
+    return node && node->kind == HB_NODE_SCALAR ? tame_text(env->arena, node->text, MOST_WORD) : "";
 }
 
 const struct hb_node *hb_script_words(struct hb_env *env, const struct hb_node *map,
@@ -139,8 +138,8 @@ const struct hb_node *hb_script_words(struct hb_env *env, const struct hb_node *
     for (const struct hb_node *n = from && from->kind == HB_NODE_MAP ? from->first : NULL; n;
          n = n->next)
         if (n->kind == HB_NODE_SCALAR)
-            hb_node_put(to, hb_script_tame(env->arena, n->key, MOST_WORD), nowhere,
+            hb_node_put(to, tame_text(env->arena, n->key, MOST_WORD), nowhere,
                         hb_node_scalar(env->arena, nowhere,
-                                       hb_script_tame(env->arena, n->text, MOST_WORD), true));
+                                       tame_text(env->arena, n->text, MOST_WORD), true));
     return to;
 }

@@ -39,8 +39,6 @@ struct hb_script {
 bool hb_script_run(struct hb_env *env, const struct hb_script_ask *ask, struct hb_script *out);
 /* The error of an answer, tamed; null: there is none. */
 const char *hb_script_error(struct hb_env *env, const struct hb_script *script);
-/* A stranger's words on one line: at most so long, nothing that a terminal obeys. */
-const char *hb_script_tame(struct hb_arena *arena, const char *text, size_t most);
 /* The text at a key, tamed; "" where there is none. */
 const char *hb_script_word(struct hb_env *env, const struct hb_node *map, const char *key);
 /* The map at a key (names and versions), tamed. */

@@ -25,7 +25,7 @@ static int compare_edges(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-struct hb_heap_use hb_addressmap_use(struct hb_arena *arena, const struct hb_outcome *o)
+static struct hb_heap_use find_use(struct hb_arena *arena, const struct hb_outcome *o)
 {
     uint32_t n = o->buffer_count;
     struct edge *edges = hb_arena_alloc(arena, (size_t)n * 2, sizeof *edges);
@@ -52,7 +52,7 @@ const char *hb_addressmap_title(struct hb_arena *arena, const struct hb_outcome 
 {
     char heap[HB_TICK_TEXT];
     char lost[HB_TICK_TEXT];
-    struct hb_heap_use use = hb_addressmap_use(arena, o);
+    struct hb_heap_use use = find_use(arena, o);
     double share =
         o->heap_bytes > 0 ? 100 * (double)use.live_peak_bytes / (double)o->heap_bytes : 100;
     hb_unit_print(HB_UNIT_BYTES, (double)o->heap_bytes, heap);
@@ -283,7 +283,7 @@ void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o)
     hb_draw_clip(c->draw, f.area);
     draw_buffers(c, &f, o);
     hb_draw_unclip(c->draw);
-    struct hb_heap_use use = hb_addressmap_use(c->arena, o);
+    struct hb_heap_use use = find_use(c->arena, o);
     double peak_px = hb_scale_at(&f.x, (double)use.at_op + 0.5);
     draw_peak(c, &f, use, peak_px);
     name_buffers(c, &f, o, peak_px);

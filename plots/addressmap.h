@@ -14,7 +14,6 @@ struct hb_heap_use {
 
 /* o->buffer_count > 0. */
 void hb_addressmap_draw(struct hb_canvas *c, const struct hb_outcome *o);
-struct hb_heap_use hb_addressmap_use(struct hb_arena *arena, const struct hb_outcome *o);
 /* "heap of 12.3 GiB, 98 % in use at the peak; 0.2 GiB lost to fragmentation" */
 const char *hb_addressmap_title(struct hb_arena *arena, const struct hb_outcome *o);
 

@@ -34,7 +34,8 @@ static const struct {
     {"heap", "buffers", HB_PICTURE_ADDRESSMAP},   {"peak_bytes", NULL, HB_PICTURE_BREAKDOWN},
 };
 
-enum hb_picture_kind hb_picture_guess(const struct hb_picture_input *inputs, uint32_t count)
+/* The picture that JSON of this form has by itself; HB_PICTURE_COUNT: no result known here. */
+static enum hb_picture_kind guess_kind(const struct hb_picture_input *inputs, uint32_t count)
 {
     for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
         const struct hb_node *node = hb_node_find(inputs[0].json, signs[i].key);
@@ -79,7 +80,7 @@ bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
 {
     *out = (struct hb_picture){.kind = kind, .outcome_count = count};
     if (kind == HB_PICTURE_COUNT)
-        out->kind = hb_picture_guess(inputs, count);
+        out->kind = guess_kind(inputs, count);
     if (out->kind == HB_PICTURE_COUNT)
         return hb_error(
             diag, inputs[0].json->loc,

@@ -46,10 +46,7 @@ struct hb_picture {
 };
 
 const char *hb_picture_name(enum hb_picture_kind kind);
-/* The picture that JSON of this form has by itself; HB_PICTURE_COUNT: no result known here. */
-enum hb_picture_kind hb_picture_guess(const struct hb_picture_input *inputs, uint32_t count);
-/* kind HB_PICTURE_COUNT: the
- * one it has by itself. */
+/* kind HB_PICTURE_COUNT: the one it has by itself. */
 bool hb_picture_read(struct hb_arena *arena, struct hb_diag *diag,
                      const struct hb_picture_input *inputs, uint32_t count,
                      enum hb_picture_kind kind, struct hb_picture *out);

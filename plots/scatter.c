@@ -69,7 +69,8 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double hb_scatter_quantile(struct hb_arena *arena, const struct hb_scatter *s, double q)
+/* The q-quantile (0 to 1) of the errors' magnitudes: the smallest that is not below q of them. */
+static double find_quantile(struct hb_arena *arena, const struct hb_scatter *s, double q)
 {
     double *errors = hb_arena_alloc(arena, s->count, sizeof *errors);
     for (uint32_t i = 0; i < s->count; i++)
@@ -119,8 +120,8 @@ const char *hb_scatter_title(struct hb_arena *arena, const struct hb_scatter *s)
     const struct hb_scatter_case *worst = &s->cases[rank_cases(arena, s)[0].index];
     const char *title =
         hb_arena_printf(arena, "error: median %s, 95 %% of cases within %s; worst %s",
-                        print_pct(arena, hb_scatter_quantile(arena, s, 0.5), false),
-                        print_pct(arena, hb_scatter_quantile(arena, s, 0.95), false),
+                        print_pct(arena, find_quantile(arena, s, 0.5), false),
+                        print_pct(arena, find_quantile(arena, s, 0.95), false),
                         print_pct(arena, worst->error_pct, true));
     if (*worst->id)
         title = hb_arena_printf(arena, "%s (%s)", title, worst->id);
@@ -233,8 +234,8 @@ static const char *name_error(const struct view *v, double reach)
 static void draw_errors(struct view *v, struct hb_box box)
 {
     struct hb_canvas *c = v->c;
-    double usual = fmax(12, 1.15 * hb_scatter_quantile(c->arena, v->s, 0.98));
-    double worst = 1.08 * hb_scatter_quantile(c->arena, v->s, 1);
+    double usual = fmax(12, 1.15 * find_quantile(c->arena, v->s, 0.98));
+    double worst = 1.08 * find_quantile(c->arena, v->s, 1);
     double reach = worst < 2.5 * usual ? fmax(usual, worst) : usual;
     struct hb_frame f = {
         .x_name = "measured peak", .y_name = name_error(v, reach), .x = v->frame.x};
@@ -264,7 +265,7 @@ static void draw_errors(struct view *v, struct hb_box box)
 static void draw_histogram(struct view *v, struct hb_box box)
 {
     struct hb_canvas *c = v->c;
-    double reach = fmax(1, hb_scatter_quantile(c->arena, v->s, 0.98));
+    double reach = fmax(1, find_quantile(c->arena, v->s, 0.98));
     int counts[BINS] = {0};
     int most = 1;
     reach = reach <= 2 ? 2 : reach <= 5 ? 5 : reach <= 12 ? 12 : reach <= 25 ? 25 : 60;

@@ -29,8 +29,6 @@ void hb_scatter_add(struct hb_arena *arena, struct hb_scatter *s, struct hb_scat
                     const char *group);
 bool hb_scatter_read(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *json,
                      struct hb_scatter *out);
-/* The q-quantile (0 to 1) of the errors' magnitudes: the smallest that is not below q of them. */
-double hb_scatter_quantile(struct hb_arena *arena, const struct hb_scatter *s, double q);
 const char *hb_scatter_title(struct hb_arena *arena, const struct hb_scatter *s);
 void hb_scatter_draw(struct hb_canvas *c, const struct hb_scatter *all);
 

@@ -111,7 +111,7 @@ static const char *offload_params(struct hb_turn *t)
 
 /* --- 5: model parallel --- */
 
-const char *hb_turn_split_tensors(struct hb_turn *t)
+static const char *split_tensors(struct hb_turn *t)
 {
     int64_t *m = t->s->mesh;
     bool own = t->s->sharding.expert_tensor == m[HB_AX_TENSOR];
@@ -301,7 +301,7 @@ static const struct hb_lever levers[] = {
     {4, true, "offload optimizer or parameters", "parameters lie on the host between steps",
      offload_params},
     {5, false, "model parallel instead of more FSDP",
-     "layers' weights, activations and logits are halved", hb_turn_split_tensors},
+     "layers' weights, activations and logits are halved", split_tensors},
     {5, true, "model parallel instead of more FSDP", "the residual is split over tensor",
      hb_turn_split_sequence},
     {6, false, "scanned stack", "one layer's buffers serve all layers", scan_layers},

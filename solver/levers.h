@@ -40,7 +40,6 @@ const char *hb_turn_numbered(struct hb_turn *t, const char *key, int64_t value);
 /* Turns of more than one table. */
 const char *hb_turn_shard_params(struct hb_turn *t);
 const char *hb_turn_shard_states(struct hb_turn *t);
-const char *hb_turn_split_tensors(struct hb_turn *t);
 const char *hb_turn_split_sequence(struct hb_turn *t);
 const char *hb_turn_accumulate(struct hb_turn *t);
 const char *hb_turn_short_moments(struct hb_turn *t);

@@ -18,7 +18,8 @@ static bool read_percent(const char *text, double *out)
     return true;
 }
 
-bool hb_margin_parse(const char *text, struct hb_margin *out)
+/* "confident", "none", "2GiB", "5%". False: something else. */
+static bool parse_margin(const char *text, struct hb_margin *out)
 {
     struct hb_margin m = {HB_MARGIN_CONFIDENT, 0, 0};
     if (hb_str_same(text, "none"))
@@ -42,7 +43,7 @@ const char *hb_margin_name(enum hb_margin_kind kind)
 bool hb_margin_apply(struct hb_plan_ask *ask, struct hb_margin *out)
 {
     const char *text = ask->spec->plan.margin;
-    if (!hb_margin_parse(text, out))
+    if (!parse_margin(text, out))
         return hb_error(ask->env->diag, (struct hb_loc){0},
                         "plan.margin: '%s'; allowed: confident, none, bytes as 2GiB, or a part of "
                         "the budget as 5%%",

@@ -12,8 +12,6 @@ struct hb_margin {
     int64_t bytes; /* with BYTES */
 };
 
-/* "confident", "none", "2GiB", "5%". False: something else. */
-bool hb_margin_parse(const char *text, struct hb_margin *out);
 const char *hb_margin_name(enum hb_margin_kind kind);
 /* Asks for the margin of the spec, once ask's budget is settled. False, with an error: it cannot be
  * read. */

@@ -45,8 +45,9 @@ static int64_t least_ns(const struct hb_plan *plan, const struct hb_search_node 
     return hb_larger(ns, hb_add_sat(layers_ns, ends_ns));
 }
 
-double hb_proof_ns_value(const struct hb_plan_ask *ask, const struct hb_plan *plan, uint32_t cell,
-                         int64_t ns)
+/* Where the objective is time: of an amount of it, in the cell. */
+static double value_ns(const struct hb_plan_ask *ask, const struct hb_plan *plan, uint32_t cell,
+                       int64_t ns)
 {
     struct hb_plan copy = *plan;
     struct hb_search s = {.ask = ask, .plan = &copy};
@@ -73,7 +74,7 @@ double hb_proof_value(const struct hb_plan_ask *ask, const struct hb_plan *plan,
     int64_t ns = least_ns(plan, node, cell);
     if (ns == INT64_MAX)
         return INFINITY;
-    double value = hb_proof_ns_value(ask, plan, cell, ns);
+    double value = value_ns(ask, plan, cell, ns);
     bool program = row->fate == HB_FATE_ILP_BOUND || row->fate == HB_FATE_ILP_EMPTY;
     return program ? fmax(value, row->value) : value;
 }

@@ -26,9 +26,6 @@ double hb_proof_value(const struct hb_plan_ask *ask, const struct hb_plan *plan,
 /* May be better than the plan by what is proven, and was not searched. */
 bool hb_proof_is_left(const struct hb_plan_ask *ask, const struct hb_plan *plan,
                       const struct hb_search_node *node, uint32_t cell);
-/* Where the objective is time: of an amount of it, in the cell. */
-double hb_proof_ns_value(const struct hb_plan_ask *ask, const struct hb_plan *plan, uint32_t cell,
-                         int64_t ns);
 /* What a predicted peak of the cell must not exceed. */
 int64_t hb_proof_peak_bytes(const struct hb_plan_ask *ask, const struct hb_plan *plan,
                             uint32_t cell);

@@ -18,7 +18,8 @@ enum { LEAST_INNER_A = 3, FIRST_INNER_B = 129, OUTER_A = 2, OUTER_B = 131 };
 
 /* --- the pair of programs --- */
 
-bool hb_building_is_looped(const struct hb_building *w, int block)
+/* Whether a block's layers make a loop: else it is part of the ends. */
+static bool is_looped(const struct hb_building *w, int block)
 {
     return w->sized.admits[hb_block_steps(&w->spec->model.blocks[block])];
 }
@@ -27,7 +28,7 @@ static uint32_t count_items(struct hb_building *w)
 {
     uint32_t count = 0;
     for (int i = 0; i < w->spec->model.block_count; i++)
-        count += hb_building_is_looped(w, i) ? w->menus[i].count : 0;
+        count += is_looped(w, i) ? w->menus[i].count : 0;
     return count;
 }
 
@@ -117,7 +118,7 @@ static bool lower_one(struct hb_building *w, enum hb_floor_program part, struct 
     size_t room = groups + (size_t)spec.model.block_count;
     struct hb_block *blocks = hb_arena_alloc(w->arena, room, sizeof *blocks);
     for (int i = 0; i < spec.model.block_count; i++) {
-        if (!hb_building_is_looped(w, i)) {
+        if (!is_looped(w, i)) {
             blocks[at] = w->spec->model.blocks[i];
             blocks[at++].remat = w->menus[i].policies[0];
             continue;
@@ -143,7 +144,7 @@ static void name_items(struct hb_building *w)
     w->items = w->s->items = hb_arena_alloc(w->arena, w->s->item_count, sizeof *w->items);
     for (int i = 0; i < w->spec->model.block_count; i++) {
         w->s->first_item[i] = at;
-        for (uint32_t k = 0; hb_building_is_looped(w, i) && k < w->menus[i].count; k++, at++)
+        for (uint32_t k = 0; is_looped(w, i) && k < w->menus[i].count; k++, at++)
             w->items[at] = (struct hb_item){.block = (uint32_t)i, .policy = k};
     }
     w->s->first_item[w->spec->model.block_count] = at;

@@ -40,8 +40,6 @@ struct hb_building {
 
 /* --- segment.c --- */
 
-/* Whether a block's layers make a loop: else it is part of the ends. */
-bool hb_building_is_looped(const struct hb_building *w, int block);
 /* A spec of the cell, in its order; of a floor the part that it is. */
 bool hb_building_lower(struct hb_building *w, const struct hb_spec *spec,
                        enum hb_floor_program part, struct hb_program *out);

@@ -30,7 +30,9 @@ int64_t hb_pipeline_stage(const struct hb_pipeline *p, int64_t rank, int64_t k)
     return is_vee(p) && k ? 2 * p->ranks - 1 - rank : k * p->ranks + rank;
 }
 
-int64_t hb_pipeline_round(const struct hb_pipeline *p)
+/* Of interleaved ones: microbatches that run through a chunk before the next one does; 0: torch
+ * refuses so many. */
+static int64_t find_round(const struct hb_pipeline *p)
 {
     int64_t rounds = p->microbatches / p->ranks;
     rounds = rounds < 1 ? 1 : rounds;
@@ -124,7 +126,7 @@ static void make_single(struct maker *m)
 
 static int64_t round_of(const struct hb_pipeline *p)
 {
-    int64_t round = hb_pipeline_round(p);
+    int64_t round = find_round(p);
     return round ? round : p->microbatches;
 }
 

@@ -57,9 +57,6 @@ int64_t hb_stage_start(const struct hb_spec *spec, int64_t stage);
 int64_t hb_pipeline_stage(const struct hb_pipeline *p, int64_t rank, int64_t k);
 /* torch runs it with its runtime of several stages a rank, not with one that is written out. */
 bool hb_pipeline_is_many(const struct hb_pipeline *p);
-/* Of interleaved ones: microbatches that run through a chunk before the next one does; 0: torch
- * refuses so many. */
-int64_t hb_pipeline_round(const struct hb_pipeline *p);
 /* Passes alone. */
 struct hb_actions hb_pipeline_passes(struct hb_arena *arena, const struct hb_pipeline *p,
                                      int64_t rank);

@@ -403,7 +403,7 @@ static uint32_t run_second_half(struct hb_mcore *e, const struct hb_block *b, ui
     return out;
 }
 
-uint32_t hb_mcore_layer(struct hb_mcore *e, const struct hb_block *b, uint32_t x)
+static uint32_t run_layer(struct hb_mcore *e, const struct hb_block *b, uint32_t x)
 {
     uint32_t attn = run_attention(e, b, x);
     uint32_t half = add_residual(e, x, attn, b->dropout);
@@ -414,7 +414,7 @@ uint32_t hb_mcore_layer(struct hb_mcore *e, const struct hb_block *b, uint32_t x
 
 uint32_t hb_mcore_run_layer(struct hb_mcore *e, const struct hb_block *b, bool again, uint32_t x)
 {
-    uint32_t out = again ? run_again(e, b, x, hb_mcore_layer) : hb_mcore_layer(e, b, x);
+    uint32_t out = again ? run_again(e, b, x, run_layer) : run_layer(e, b, x);
     hb_tape_drop_value(e->t, x);
     return out;
 }

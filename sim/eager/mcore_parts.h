@@ -45,7 +45,6 @@ int64_t hb_mcore_first_width(enum hb_mlp_kind kind, int64_t ff);
 /* Norm in the product that follows: its input stays with the residual; its output is kept by the
  * product. */
 uint32_t hb_mcore_norm(struct hb_mcore *e, uint32_t x);
-uint32_t hb_mcore_layer(struct hb_mcore *e, const struct hb_block *b, uint32_t x);
 /* The same, recomputed as a whole in the backward pass where `again`. x is consumed. */
 uint32_t hb_mcore_run_layer(struct hb_mcore *e, const struct hb_block *b, bool again, uint32_t x);
 /* From the last layer's output, which is consumed, to the loss. */

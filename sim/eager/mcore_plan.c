@@ -140,17 +140,23 @@ static int64_t mlp_count(const struct hb_mcore_plan *p, const struct hb_mlp *m, 
     return m->bias ? sum + split(p, first) + p->spec->model.d_model : sum;
 }
 
+static int64_t count_expert(const struct hb_mcore_plan *p, const struct hb_block *b)
+{
+    int64_t one = hb_mul_sat(p->spec->model.d_model * b->moe.d_ff, is_gated(b->moe.kind) ? 3 : 2);
+    return hb_mul_sat(hb_div_up(b->moe.experts, p->ep), hb_div_up(one, p->etp));
+}
+
 /* Elements of the products of a layer: those that compute in 8 bits where any do. */
 static int64_t linear_count(const struct hb_mcore_plan *p, const struct hb_block *b)
 {
     int64_t sum = attention_linear(p, &b->attention);
     if (!b->moe.experts)
         return sum + mlp_linear(p, b->mlp.kind, b->mlp.d_ff);
-    sum = hb_add_sat(sum, hb_mcore_expert_count(p, b));
+    sum = hb_add_sat(sum, count_expert(p, b));
     return b->moe.shared_d_ff ? sum + mlp_linear(p, b->moe.kind, b->moe.shared_d_ff) : sum;
 }
 
-int64_t hb_mcore_dense_count(const struct hb_mcore_plan *p, const struct hb_block *b)
+static int64_t count_dense(const struct hb_mcore_plan *p, const struct hb_block *b)
 {
     int64_t sum = attention_count(p, b) + 2 * norm_count(p, b);
     if (!b->moe.experts)
@@ -158,12 +164,6 @@ int64_t hb_mcore_dense_count(const struct hb_mcore_plan *p, const struct hb_bloc
     struct hb_mlp shared = {.kind = b->moe.kind};
     sum += hb_mul_sat(b->moe.experts, p->spec->model.d_model);
     return b->moe.shared_d_ff ? sum + mlp_count(p, &shared, b->moe.shared_d_ff) : sum;
-}
-
-int64_t hb_mcore_expert_count(const struct hb_mcore_plan *p, const struct hb_block *b)
-{
-    int64_t one = hb_mul_sat(p->spec->model.d_model * b->moe.d_ff, is_gated(b->moe.kind) ? 3 : 2);
-    return hb_mul_sat(hb_div_up(b->moe.experts, p->ep), hb_div_up(one, p->etp));
 }
 
 int64_t hb_mcore_table_count(const struct hb_mcore_plan *p)
@@ -188,7 +188,7 @@ static int64_t depths_count(const struct hb_mcore_plan *p)
 {
     const struct hb_block *b = last_block(p);
     const struct hb_model *m = &p->spec->model;
-    int64_t one = hb_mcore_dense_count(p, b) + 3 * norm_count(p, b) + joint_count(p);
+    int64_t one = count_dense(p, b) + 3 * norm_count(p, b) + joint_count(p);
     bool copies = m->mtp > 0 && p->ranks > 1 && !m->tied_embeddings;
     return hb_add_sat(hb_mul_sat(m->mtp, one), copies ? hb_mcore_table_count(p) : 0);
 }
@@ -230,7 +230,7 @@ int64_t hb_mcore_rank_dense(const struct hb_mcore_plan *p)
     int64_t sum = 0;
     for (int64_t i = 0; i < p->chunk_count; i++) {
         for (int64_t l = p->chunks[i].first; l < p->chunks[i].end; l++)
-            sum = hb_add_sat(sum, hb_mcore_dense_count(p, hb_mcore_block(p->spec, l)));
+            sum = hb_add_sat(sum, count_dense(p, hb_mcore_block(p->spec, l)));
         sum = hb_add_sat(sum, ends_count(p, &p->chunks[i]));
     }
     return sum;
@@ -238,7 +238,7 @@ int64_t hb_mcore_rank_dense(const struct hb_mcore_plan *p)
 
 int64_t hb_mcore_rank_experts(const struct hb_mcore_plan *p)
 {
-    return sum_layers(p, hb_mcore_expert_count);
+    return sum_layers(p, count_expert);
 }
 
 int64_t hb_mcore_rank_linear(const struct hb_mcore_plan *p)

@@ -37,10 +37,7 @@ struct hb_mcore_plan {
 void hb_mcore_plan_make(struct hb_arena *arena, const struct hb_spec *spec, int64_t rank,
                         struct hb_mcore_plan *out);
 const struct hb_block *hb_mcore_block(const struct hb_spec *spec, int64_t layer);
-/* Parameters of a layer on the rank: dense, and of its experts. */
-int64_t hb_mcore_dense_count(const struct hb_mcore_plan *p, const struct hb_block *b);
-int64_t hb_mcore_expert_count(const struct hb_mcore_plan *p, const struct hb_block *b);
-/* The rank's, layers and ends. */
+/* Parameters of the rank, layers and ends. */
 int64_t hb_mcore_rank_dense(const struct hb_mcore_plan *p);
 int64_t hb_mcore_rank_experts(const struct hb_mcore_plan *p);
 /* Of them, those of the layers' products. */

@@ -184,8 +184,6 @@ void hb_titan_copy_apart(struct hb_tape *t, uint32_t whole, uint32_t out[3],
                          const int64_t bytes[3]);
 /* the products of experts that have biases. */
 uint32_t hb_titan_run_biased(struct hb_titan_layer *l, uint32_t rows);
-/* Its MLP has two products side by side. */
-bool hb_titan_is_gated(const struct hb_block *b);
 enum hb_norm hb_titan_last_norm(const struct hb_titan *e);
 /* The model's table of rope, where it has one. */
 void hb_titan_add_rope(struct hb_titan *e);

@@ -35,11 +35,17 @@ static void add_gated(struct hb_titan_layer *l, int64_t ff)
     add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
 }
 
+/* Its MLP has two products side by side. */
+static bool is_gated(const struct hb_block *b)
+{
+    return b->mlp.kind == HB_MLP_SWIGLU || b->mlp.kind == HB_MLP_GEGLU;
+}
+
 static void add_mlp(struct hb_titan_layer *l)
 {
     const struct hb_mlp *m = &l->block->mlp;
     int64_t d = l->e->spec->model.d_model, ff = hb_div_up(m->d_ff, l->e->ways);
-    if (hb_titan_is_gated(l->block)) {
+    if (is_gated(l->block)) {
         add_gated(l, ff);
         return;
     }
@@ -49,11 +55,6 @@ static void add_mlp(struct hb_titan_layer *l)
     add_weight(l, HB_TITAN_W_DOWN, "w_down", d, ff);
     if (m->bias)
         add_bias(l, HB_TITAN_W_DOWN, HB_TITAN_W_DOWNB, "bias of mlp down");
-}
-
-bool hb_titan_is_gated(const struct hb_block *b)
-{
-    return b->mlp.kind == HB_MLP_SWIGLU || b->mlp.kind == HB_MLP_GEGLU;
 }
 
 int64_t hb_titan_own_experts(const struct hb_titan_layer *l)

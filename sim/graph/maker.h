@@ -62,7 +62,6 @@ uint32_t hb_maker_add_op(struct maker *m, uint32_t item);
 void hb_maker_make_value(struct maker *m, uint32_t root, uint32_t op);
 /* The op reads these, each once, or hands them on. */
 void hb_maker_add_operands(struct maker *m, uint32_t op, const uint32_t *roots, uint32_t count);
-bool hb_maker_is_scalar(const struct maker *m, const struct hb_op *op);
 
 /* --- parts.c --- */
 

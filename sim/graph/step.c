@@ -122,7 +122,7 @@ static void make_written(struct maker *m, const struct hb_op *op, uint32_t at, u
     }
 }
 
-bool hb_maker_is_scalar(const struct maker *m, const struct hb_op *op)
+static bool is_scalar(const struct maker *m, const struct hb_op *op)
 {
     enum { SCALAR_BYTES = 4 };
     for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++)
@@ -184,7 +184,7 @@ static bool is_made_already(struct maker *m, uint32_t i)
 /* A number out of many tensors is made of one of each, where that is made. */
 static bool is_sum_of_many(const struct maker *m, const struct hb_op *op)
 {
-    return op->kind == HB_OP_REDUCE && hb_maker_is_scalar(m, op);
+    return op->kind == HB_OP_REDUCE && is_scalar(m, op);
 }
 
 /* The norm of all gradients, a number that the program does not name: updates wait for it. */

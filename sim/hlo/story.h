@@ -105,8 +105,6 @@ struct hb_story_model {
     const char *path;       /* the user's YAML; null: none */
     const char *const *zoo; /* names of the zoo, ends with null */
 };
-/* Whether PyTorch ran it. */
-bool hb_story_of_torch(const struct hb_story *story);
 /* Lines that can be pasted into a shell; at least one. Returns how many. */
 int hb_story_commands(struct hb_arena *arena, const struct hb_log *log,
                       const struct hb_story *story, struct hb_story_model model,

@@ -85,7 +85,8 @@ static void add_set(struct hb_str *s, const char *key, int64_t value)
         hb_str_addf(s, " --set %s=%lld", key, (long long)value);
 }
 
-bool hb_story_of_torch(const struct hb_story *story)
+/* Whether PyTorch ran it. */
+static bool is_of_torch(const struct hb_story *story)
 {
     return story->compiler && hb_str_same(story->compiler, "torch");
 }
@@ -105,7 +106,7 @@ static void add_mesh(struct hb_str *s, const struct hb_log *log, const struct hb
 {
     int64_t devices = number_of(log, HB_SET_DEVICES);
     int64_t product = 1;
-    bool megatron = hb_story_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON;
+    bool megatron = is_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON;
     enum hb_log_setting rest = megatron ? HB_SET_DATA : HB_SET_FSDP;
     for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++) {
         int64_t width = number_of(log, axes[i].setting);
@@ -140,7 +141,7 @@ static void add_hardware(struct hb_str *s, const struct hb_story *story)
     int64_t usable_bytes = story->capacity_bytes - story->beside_bytes;
     if (story->compiler)
         hb_str_addf(s, " --set compiler=%s", story->compiler);
-    if (hb_story_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON)
+    if (is_of_torch(story) && story->framework == HB_FW_LOG_MEGATRON)
         hb_str_add(s, " --set runtime.framework=megatron");
     if (story->device)
         hb_str_addf(s, " --set hardware.device=%s", story->device);

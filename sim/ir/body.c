@@ -350,7 +350,7 @@ static void keep_value(struct hb_body *b, int v)
     hb_emit(b->lo, &e);
 }
 
-void hb_body_stow(struct hb_body *b)
+static void stow_leaves(struct hb_body *b)
 {
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
         b->weights[i - b->y->first_leaf] = b->lo->leaves[i].gathered;
@@ -381,7 +381,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
             keep_value(b, s->out[o]);
     }
     if (keep && b->own_weights)
-        hb_body_stow(b);
+        stow_leaves(b);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->now[b->y->output];
 }
@@ -393,7 +393,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
  * llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0} and bf16[1,4096,4096]{2,1,0} beside the MLP; phi-4
  * over 32 of v5p: copy.403 and copy.413, bf16[4,4096,5120]; 8B over 8 with one and over 32 and 2
  * with two sequences: -4.6 and -9.3 % without). Nothing is made again of layers that keep all. */
-bool hb_body_turns_rows(const struct hb_body *b)
+static bool turns_rows(const struct hb_body *b)
 {
     return hb_in_rings(b->lo) && !b->own_stacks && !b->inner &&
            b->saved->keep[b->y->input] != HB_KEEP_NO;
@@ -404,7 +404,7 @@ bool hb_body_turns_rows(const struct hb_body *b)
 static bool is_read_stacked(const struct hb_body *b, int v)
 {
     if (v == b->y->input)
-        return !hb_body_turns_rows(b);
+        return !turns_rows(b);
     return b->y->values[v].read_stacked || hb_saved_inside(b->y, v);
 }
 
@@ -534,5 +534,5 @@ void hb_body_recompute(struct hb_body *b)
         if (b->saved->remake[v] && b->now[v] == HB_NONE && !later)
             hb_body_bring(b, v);
     }
-    hb_body_stow(b);
+    stow_leaves(b);
 }

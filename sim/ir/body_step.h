@@ -28,15 +28,12 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
 /* Whether the backward pass of s reads in[i]; reads all that it does. */
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i);
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s);
-/* Whether rows are turned between a layer's stacks and its rings. */
-bool hb_body_turns_rows(const struct hb_body *b);
 
 /* The weight for a product; see slice_weight. */
 uint32_t hb_body_weight(struct hb_body *b, uint32_t leaf);
 
 /* Layers side by side share the record of a leaf: what each has cast or gathered is put by, and
  * taken up again. */
-void hb_body_stow(struct hb_body *b);
 void hb_body_unstow(struct hb_body *b);
 
 #endif

@@ -10,7 +10,7 @@
 #include "sim/ir/weight.h"
 
 /* Shorter rings gather and scatter. */
-bool hb_chunks_gather(const struct hb_lower *lo)
+static bool gathers_head(const struct hb_lower *lo)
 {
     return hb_head_split(lo) && !hb_head_goes_round(lo);
 }
@@ -26,7 +26,7 @@ static bool is_gpu(const struct hb_lower *lo)
 bool hb_chunks_cast(const struct hb_lower *lo)
 {
     bool cast = lo->spec->precision.params != lo->compute;
-    return lo->spec->loss.chunks > 1 && (cast ? hb_chunks_gather(lo) : lo->head == lo->embed);
+    return lo->spec->loss.chunks > 1 && (cast ? gathers_head(lo) : lo->head == lo->embed);
 }
 
 /* A table that is the head, too, is turned for chunks and for gathers, outside of the loop over
@@ -113,7 +113,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
         add_ring(lo, &e, room.buf[0] != HB_NONE ? room : make_room(lo), sum);
         return;
     }
-    if (!hb_chunks_gather(lo)) {
+    if (!gathers_head(lo)) {
         hb_emit_write(&e, sum);
         hb_emit(lo, &e);
         return;
@@ -151,7 +151,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
  * bf16 of it beside the head and the logits' gradient). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
-    bool inside = hb_chunks_gather(lo);
+    bool inside = gathers_head(lo);
     bool first = inside && (is_gpu(lo) || beside(lo) > 0);
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && hb_head_room_early(lo))
@@ -214,7 +214,7 @@ static struct hb_loss_pass pass_over(const struct hb_lower *lo, uint32_t x)
 /* Adds up the loss. A gathered head is gathered in each chunk; one that goes round is not. */
 static void add_loss(struct hb_lower *lo, struct hb_loss_pass *c)
 {
-    bool inside = hb_chunks_gather(lo);
+    bool inside = gathers_head(lo);
     uint32_t loop = hb_program_open_loop(lo->p, "loss chunks", lo->spec->loss.chunks);
     if (inside)
         c->w = hb_loss_use_head(lo, true);
@@ -229,7 +229,7 @@ static void add_loss(struct hb_lower *lo, struct hb_loss_pass *c)
 /* The head as chunks read it that do not gather it one by one; HB_NONE where they do. */
 static uint32_t shared_head(struct hb_lower *lo)
 {
-    if (hb_chunks_gather(lo))
+    if (gathers_head(lo))
         return HB_NONE;
     return hb_loss_own_head(lo, true);
 }

@@ -4,8 +4,7 @@
 
 #include "sim/ir/ends.h"
 
-/* Whether each chunk gathers the head; and whether its own part is cast once for all of them. */
-bool hb_chunks_gather(const struct hb_lower *lo);
+/* Whether the own part of the head is cast once for all chunks. */
 bool hb_chunks_cast(const struct hb_lower *lo);
 void hb_chunks_turn(struct hb_lower *lo);
 /* The loss of the last residual x, and back: the gradient of x. */

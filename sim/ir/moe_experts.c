@@ -94,7 +94,7 @@ bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 /* The gradients of whose weights go round in rings: these read the rows, the activation and the
  * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones, whose
  * parts all come at once (2 and 4 ways with tensor 2 to 8 or expert 4 and 8, six: none). */
-bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y)
+static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
 {
     return hb_moe_is_own_einsum(lo, y) && hb_in_rings(lo) && !hb_head_short_ring(lo);
 }
@@ -137,7 +137,7 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
     bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;
-    if (own || hb_moe_goes_round(lo, y) || hb_layer_exchanges_rows(lo, m)) {
+    if (own || goes_round(lo, y) || hb_layer_exchanges_rows(lo, m)) {
         y->values[act].fused = false;
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = 3;
@@ -147,7 +147,7 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     int out = hb_layer_product(lo, y, act, down, v);
     y->steps[y->step_count - 1].grad_inline = inside;
     for (uint32_t i = first; i < y->step_count; i++)
-        y->steps[i].grad_by_size = hb_moe_is_own_einsum(lo, y) && !hb_moe_goes_round(lo, y);
+        y->steps[i].grad_by_size = hb_moe_is_own_einsum(lo, y) && !goes_round(lo, y);
     return out;
 }
 

@@ -32,10 +32,8 @@ int64_t hb_moe_ways(const struct hb_lower *lo);
 struct hb_value hb_moe_value(const struct hb_lower *lo, const char *name, uint32_t tags,
                              enum hb_dtype dtype, const int64_t *dims);
 int hb_moe_mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_moe_mixing m);
-/* Whether an einsum's masks are made where its experts are ... */
+/* Whether an einsum's masks are made where its experts are. */
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y);
-/* ... and the gradients of their weights go round in rings. */
-bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y);
 /* Products of all experts with their rows. */
 int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
                    const int64_t *narrow);

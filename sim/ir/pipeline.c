@@ -132,7 +132,8 @@ static uint32_t next_state(struct hb_lower *lo, const struct hb_pipeline *pl, ui
     return in;
 }
 
-void hb_pipeline_zero(struct hb_lower *lo, const struct hb_pipeline *pl)
+/* Accumulators of the stage's gradients, where they are not there. */
+static void zero_gradients(struct hb_lower *lo, const struct hb_pipeline *pl)
 {
     bool repeat = lo->spec->pipeline.gather == HB_GATHER_REPEAT;
     for (uint32_t i = 0; i < pl->count; i++) {
@@ -521,7 +522,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
 {
     lo->phase = HB_PHASE_BACKWARD;
     /* PP/base has no accumulators at its peak in the loss; XLA:GPU has made them before. */
-    hb_pipeline_zero(lo, pl);
+    zero_gradients(lo, pl);
     uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         outer[i] = HB_NONE;

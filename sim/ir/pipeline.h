@@ -23,8 +23,6 @@ struct hb_pipeline {
 bool hb_pipeline_wanted(const struct hb_lower *lo);
 /* Whether iterations save the inputs of their layers. */
 bool hb_pipeline_saves_inputs(const struct hb_lower *lo);
-/* Accumulators of the stage's gradients, where they are not there. */
-void hb_pipeline_zero(struct hb_lower *lo, const struct hb_pipeline *pl);
 void hb_pipeline_leaves(struct hb_lower *lo, struct hb_pipeline *pl);
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl);
 uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x);

@@ -50,7 +50,8 @@ bool hb_sequence_known(const struct hb_lower *lo)
  * with d_ff=1408 and 8 sequences: 613 MiB); scores without a kernel in f32 and bf16. */
 enum { BACK_WIDTHS = 8, BACK_WEIGHTS = 2, BACK_FEATURES = 19, SCORE_BYTES = 6 };
 
-int64_t hb_sequence_layer_bytes(const struct hb_lower *lo)
+/* What a layer's backward pass holds beside gradients. */
+static int64_t layer_bytes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
     const struct hb_attention *a = &b->attention;
@@ -132,7 +133,7 @@ static enum hb_sequence find_rings(const struct hb_lower *lo)
     int64_t sums = ring_bytes(lo), head = head_bytes(lo);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
-    int64_t grads = lo->stacked_grad_bytes, layer = hb_sequence_layer_bytes(lo);
+    int64_t grads = lo->stacked_grad_bytes, layer = layer_bytes(lo);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
     struct stacks s = find_stacks(lo);

@@ -17,7 +17,13 @@ static bool is_timed(const struct hb_body *b, enum hb_kernel kernel)
            b->y->block->attention.kernel == kernel;
 }
 
-bool hb_body_ends_late(const struct hb_body *b)
+/* CUDA hides the exchanges of a residual that is split over tensor behind weight gradients, where
+ * attention is a kernel: all come after the last gradient through a weight, and the parts of an
+ * input's gradient are added at once (70B,f64t4,lin,spres: three bf16[16384,8192] and their sum
+ * from 364 to 370, four bf16[4,4096,7168] and the gathered gradients to 377 and 394;
+ * 8B64/fsdp=16,tp=4, sp_residual=True and qwen32,f16t4 the same; rnd/044, whose scores are naive,
+ * not). */
+static bool ends_late(const struct hb_body *b)
 {
     return b->lo->local.resid_seq < b->lo->local.seq && is_timed(b, HB_KERNEL_FLASH);
 }
@@ -46,7 +52,7 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
     bool ring = mode == HB_WEIGHT_RING && lo->maxtext && mlp && lo->local.tokens > EARLY_TOKENS;
-    bool split = hb_body_ends_late(b);
+    bool split = ends_late(b);
     /* CUDA's between gathers, which a kernel's small tensors do not show: gate, up and a gradient
      * of theirs beside the scores of the attention's backward pass (gemma-2b over fsdp 8, b8:
      * products of weights at 94, 101 and 129 of 186, scores at 98 to 108). */

@@ -12,14 +12,6 @@ enum hb_when {
 
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
 
-/* CUDA hides the exchanges of a residual that is split over tensor behind weight gradients, where
- * attention is a kernel: all come after the last gradient through a weight, and the parts of an
- * input's gradient are added at once (70B,f64t4,lin,spres: three bf16[16384,8192] and their sum
- * from 364 to 370, four bf16[4,4096,7168] and the gathered gradients to 377 and 394;
- * 8B64/fsdp=16,tp=4, sp_residual=True and qwen32,f16t4 the same; rnd/044, whose scores are naive,
- * not). */
-bool hb_body_ends_late(const struct hb_body *b);
-
 /* Whether every reader of the step's results has run its backward pass, the last being step i. */
 bool hb_body_readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i);
 
