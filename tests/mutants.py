@@ -1,14 +1,14 @@
 """One operator of the program turned at a time: which mutants does no test notice?
 
     python3 tests/mutants.py [--each 15] [--seed 1] [--files PATTERN ...] [--most SECONDS]
-                             [--at FILE:LINE ...]
+                             [--at FILE:LINE ...] [--plain]
 
 In a copy of the sources all objects make one shared library, and the tests are linked with it once.
 Each test runs once with objects that count lines: a mutant is tried by the tests that reach its
 line, the quickest first, until one fails: killed. It is its file, compiled again and linked before
-the others. With sanitizers in CC (a tree of its own, --tests 'unit/*', --at what survived) what reads
-or writes beyond its place is killed, too. What survives is printed with its line; each is
-equivalent, or wants a test that kills it. Exit status 1 where something survived. `make mutants` runs
+the others. What survives is tried once more in a second copy, built with the sanitizers, where the
+unit tests end at what reads or writes beyond its place; not with --plain. What survives both is
+printed with its line; each is equivalent, or wants a test that kills it. Exit status 1 where something survived. `make mutants` runs
 it; minutes, no part of `make test`.
 """
 
@@ -59,6 +59,7 @@ WAIT_S, SLOWEST = 30, 12
 LONGEST = 1000  # lines of a file
 CUT = 0.9  # of its limit: what took as long was ended by it
 ROOM_BYTES = 4 << 30
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def code_mask(text):
@@ -157,14 +158,14 @@ def all_in_one(path, text, mutants, left_out):
 class House:
     """A copy of the sources, built so that a file can be replaced; what reaches which line."""
 
-    def __init__(self, tree):
+    def __init__(self, tree, *more):
         self.tree = tree
         self.objects = os.path.join(tree, "mutant")
         self.reach_file = os.path.join(self.objects, "reach.json")
         self.which, self.kills = "", collections.Counter({(f, "golden_steps"): 3 for f in FOLDERS} | {
             ("solver", "golden_searches"): 3, ("sim/graph", "golden_orders"): 30})
         self.sure = set()  # tests that killed, and pass without a mutant
-        self.compiler = shlex.split(os.environ.get("CC", "cc"))
+        self.compiler = shlex.split(os.environ.get("CC", "cc")) + list(more)
 
     def sh(self, *words, **more):
         return subprocess.run(words, cwd=self.tree, **more)
@@ -339,14 +340,15 @@ class House:
         """Whether a test passes; each of its processes ends, and fails it, beyond that processor time."""
         def limit():
             resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
-            if not any("sanitize" in word for word in self.compiler):
+            if not any("sanitize" in word for word in self.compiler):  # its shadow is terabytes
                 resource.setrlimit(resource.RLIMIT_AS, (ROOM_BYTES, ROOM_BYTES))
             for one in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # ignored behind `&` and nohup
                 signal.signal(one, signal.SIG_DFL)
         counts = os.path.join(self.tree, "counts")
         os.makedirs(counts, exist_ok=True)
         env = dict(os.environ, HB_BUILD="build/fast", HB_COUNTS=counts, CMOCKA_MESSAGE_OUTPUT="TAP",
-                   HBMSIM=os.path.join(self.tree, "build/fast/hbmsim"), HB_LIMIT_S="3600", HB_MUTANT=self.which, HB_FIRST="1")
+                   HBMSIM=os.path.join(self.tree, "build/fast/hbmsim"), HB_LIMIT_S="3600", HB_MUTANT=self.which, HB_FIRST="1",
+                   LSAN_OPTIONS="suppressions=%s/tests/lsan.supp:print_suppressions=0" % self.tree)
         if library:
             env["LD_LIBRARY_PATH"] = library
         if whole(test) != test:
@@ -422,6 +424,7 @@ def main():
     ask.add_argument("--files", nargs="*", default=[f + "/*.c" for f in FOLDERS])
     ask.add_argument("--at", nargs="*", help="all mutants of these lines, no sample")
     ask.add_argument("--tests", nargs="*", help="patterns of tests, for all there are")
+    ask.add_argument("--plain", action="store_true", help="without the sanitizers")
     ask.add_argument("--tree", default=os.path.join(ROOT, "build", "mutants"))
     o = ask.parse_args()
     every = [(f, m, k) for f in sources(o.files) for k, m in enumerate(mutants_of(os.path.join(ROOT, f))[1], 1)]
@@ -437,19 +440,23 @@ def main():
     few = [t + FEW for t in units if t.startswith("prop/")]
     tests = [t for t in sorted(units, reverse=True) + few + TESTS
              if not o.tests or any(fnmatch.fnmatch(t, p) for p in o.tests)]
-    house = House(o.tree)
-    house.prepare(tests, sources([f + "/*.c" for f in FOLDERS]), o.most)
-    by_folder = {}
-    for e in chosen:
-        survived = try_mutant(house, e, o.most)
-        if survived is not None:
-            survivors, of = by_folder.get(folder_of(e[0]), (0, 0))
-            by_folder[folder_of(e[0])] = (survivors + survived, of + 1)
-    for folder, (survivors, of) in sorted(by_folder.items()):
-        print("%-12s %d of %d killed" % (folder, of - survivors, of))
-    survived, tried = (sum(n[i] for n in by_folder.values()) for i in (0, 1))
-    print("%d of %d killed (%.1f %%)" % (tried - survived, tried, 100 * (tried - survived) / max(1, tried)))
-    return survived > 0
+    survived, tried = survivors_of(House(o.tree), tests, chosen, o.most)
+    if survived and not o.plain:
+        print("the %d that survived, under the sanitizers" % len(survived), flush=True)
+        units = [t for t in tests if t.startswith("unit/")]
+        survived, _ = survivors_of(House(o.tree + "-san", *SANITIZE), units, survived, o.most)
+    for folder, of in sorted(collections.Counter(folder_of(e[0]) for e in tried).items()):
+        print("%-12s %d of %d killed" % (folder, of - sum(folder_of(e[0]) == folder for e in survived), of))
+    killed = len(tried) - len(survived)
+    print("%d of %d killed (%.1f %%)" % (killed, len(tried), 100 * killed / max(1, len(tried))))
+    return len(survived) > 0
+
+
+def survivors_of(house, tests, chosen, most_s):
+    """Those of the chosen that survive, and those that compile."""
+    house.prepare(tests, sources([f + "/*.c" for f in FOLDERS]), most_s)
+    told = [(e, try_mutant(house, e, most_s)) for e in chosen]
+    return [e for e, survives in told if survives], [e for e, survives in told if survives is not None]
 
 
 def try_mutant(house, mutant, most_s):
