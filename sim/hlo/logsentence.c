@@ -46,10 +46,11 @@ void hb_sentence_around(const struct hb_sentence *line, int i, struct hb_sentenc
     }
 }
 
+/* Most words differ in their first letter, and each word of a line is asked for hundreds. */
 bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text)
 {
-    return i >= 0 && i < l->count && l->word[i].kind == HB_WORD_TEXT &&
-           strcmp(l->word[i].text, text) == 0;
+    return i >= 0 && i < l->count && l->word[i].text[0] == text[0] &&
+           l->word[i].kind == HB_WORD_TEXT && strcmp(l->word[i].text, text) == 0;
 }
 
 bool hb_sentence_is_any(const struct hb_sentence *l, int i, const char *const *words)
