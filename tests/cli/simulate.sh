@@ -26,8 +26,10 @@ out_has ', MFU 1'
 # An op that takes longer than the clock counts has no time: said, not cut off.
 sed -e 's/^name: .*/name: mine/' -e 's/^peak_bf16_flops: .*/peak_bf16_flops: [1e4, ds]/' \
     hw/db/nvidia-h100.yaml >"$work/mine.yaml"
-expect 2 hbmsim simulate $model --set "hardware.device=$work/mine.yaml"
-err_has "takes more than 2^53 ns (104 days) on this device"
+for compiler in xla-gpu torch; do
+    expect 2 hbmsim simulate $model --set "hardware.device=$work/mine.yaml" --set compiler=$compiler
+    err_has "takes more than 2^53 ns (104 days) on this device"
+done
 # A step of more has one where no op does.
 sed -i 's/^peak_bf16_flops: .*/peak_bf16_flops: [2e8, ds]/' "$work/mine.yaml"
 expect 0 hbmsim simulate $model --set "hardware.device=$work/mine.yaml"

@@ -367,6 +367,22 @@ static void spans_leave_room(void **state)
     assert_int_equal(items[0].offset, items[1].offset);
 }
 
+/* Pieces of a life that share an event are one, which lasts to the latest of their ends. */
+static void spans_that_meet_are_one(void **state)
+{
+    (void)state;
+    static const struct hb_heap_span pieces[] = {{0, 2}, {2, 4}, {3, 3}, {6, 7}};
+    struct hb_heap_item items[] = {ITEM(64, 0, 7, 0), ITEM(16, 4, 4, 1), ITEM(8, 7, 8, 2)};
+    items[0].spans = pieces;
+    items[0].span_count = 4;
+    int32_t at;
+    assert_int_equal(hb_heap_live_peak(arena, items, 3, 1, &at), 80);
+    assert_int_equal(at, 4);
+    items[2].bytes = 32;
+    assert_int_equal(hb_heap_live_peak(arena, items, 3, 1, &at), 96);
+    assert_int_equal(at, 7);
+}
+
 /* ---- exact packing ---- */
 
 /* The lowest heap there is: some order of addresses leads to it when each item in turn is put as
@@ -534,6 +550,7 @@ int main(void)
         cmocka_unit_test(many_items_follow_the_same_rule),
         cmocka_unit_test(events_are_starts_then_ends),
         cmocka_unit_test(spans_leave_room),
+        cmocka_unit_test(spans_that_meet_are_one),
         cmocka_unit_test(no_heap_is_lower_than_exact),
         cmocka_unit_test(layouts_hold),
         cmocka_unit_test(doubling_all_doubles_the_heap),

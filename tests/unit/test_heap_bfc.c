@@ -129,6 +129,16 @@ static void regions_double(void **state)
     assert_false(hb_bfc_take(bfc, 23 * mib, &chunk, &offset));
 }
 
+static void a_region_may_be_what_is_asked(void **state)
+{
+    (void)state;
+    struct hb_bfc *bfc = hb_bfc_new(arena, (struct hb_bfc_limits){100 * mib, 2 * mib});
+    take(bfc, 2 * mib, 0);
+    assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 2 * mib);
+    take(bfc, 4 * mib, 2 * mib);
+    assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 6 * mib);
+}
+
 struct traffic {
     struct hb_bfc *bfc;
     struct hb_bfc_limits limits;
@@ -234,6 +244,7 @@ int main(void)
         cmocka_unit_test(smallest_chunk_then_lowest_address),
         cmocka_unit_test(chunks_split_by_waste),
         cmocka_unit_test(regions_double),
+        cmocka_unit_test(a_region_may_be_what_is_asked),
         cmocka_unit_test(random_traffic_keeps_the_invariants),
         cmocka_unit_test(whole_lives_run_in_time),
         cmocka_unit_test(orders_decide_ties),

@@ -146,6 +146,25 @@ static void pages_go_back_from_the_middle(void **state)
     assert_false(hb_cuda_stats(c).failed);
 }
 
+/* A free block that begins and ends within pages, and covers none, stays as it is. */
+static void a_block_between_pages_stays_whole(void **state)
+{
+    (void)state;
+    uint32_t middle, block;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true, .limit_bytes = 110 * mib});
+    give(c, take(c, 40 * mib, 1));
+    int64_t start = place_of(c, 15 * mib, 0, &block);
+    middle = take(c, 23 * mib, 0);
+    take(c, 22 * mib, 0);
+    give(c, middle);
+    take(c, 40 * mib, 2); /* the pages of the first go back */
+    assert_int_equal(hb_cuda_stats(c).retries, 1);
+    assert_int_equal(reserved(c), 100 * mib);
+    assert_int_equal(place_of(c, 17 * mib, 0, &block), start + 15 * mib);
+    assert_int_equal(reserved(c), 100 * mib);
+}
+
 /* A block before a hole counts as large as both. */
 static void a_block_before_a_hole_goes_later(void **state)
 {
@@ -409,6 +428,7 @@ int main(void)
         cmocka_unit_test(ranges_grow_by_pages),
         cmocka_unit_test(the_end_of_a_range_goes_last),
         cmocka_unit_test(pages_go_back_from_the_middle),
+        cmocka_unit_test(a_block_between_pages_stays_whole),
         cmocka_unit_test(a_block_before_a_hole_goes_later),
         cmocka_unit_test(a_block_before_a_hole_goes_before_its_equal),
         cmocka_unit_test(a_block_before_a_hole_goes_before_the_end),

@@ -257,6 +257,23 @@ static void an_output_of_a_loop(void **state)
     assert_life(out, 0, 2); /* the next trip finds it written */
 }
 
+/* An argument's place is free from its last reader to the first that writes a new value there. */
+static void a_gap_ends_at_the_first_new_value(void **state)
+{
+    (void)state;
+    uint32_t old = buf("old", HB_NONE), once = buf("once", old), twice = buf("twice", old);
+    prog.bufs[old].argument = prog.bufs[twice].output = true;
+    op(old, HB_NONE);
+    op(old, HB_NONE);
+    op(HB_NONE, HB_NONE);
+    op(HB_NONE, once);
+    op(once, twice);
+    hb_program_check(&prog);
+    const struct hb_heap_span *gaps = hb_live_gaps(arena, &prog);
+    assert_int_equal(gaps[old].start, 1);
+    assert_int_equal(gaps[old].end, 3);
+}
+
 static void asynchronous_ops_hold_until_done(void **state)
 {
     (void)state;
@@ -315,6 +332,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(loops_in_loops, start, end),
         cmocka_unit_test_setup_teardown(arguments_and_outputs, start, end),
         cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),
+        cmocka_unit_test_setup_teardown(a_gap_ends_at_the_first_new_value, start, end),
         cmocka_unit_test_setup_teardown(asynchronous_ops_hold_until_done, start, end),
         cmocka_unit_test_setup_teardown(random_programs_as_their_traces, start, end),
     };
