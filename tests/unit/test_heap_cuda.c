@@ -185,6 +185,31 @@ static void a_block_before_a_hole_goes_later(void **state)
     give(c, third);
 }
 
+/* Of three as large, of which the first lies before a hole, it goes last. */
+static void of_equals_the_one_before_a_hole_goes_last(void **state)
+{
+    (void)state;
+    uint32_t first, second, third, block;
+    struct hb_cuda *c =
+        hb_cuda_new(arena, (struct hb_cuda_limits){.expandable = true, .limit_bytes = 190 * mib});
+    int64_t start = place_of(c, 10 * mib, 0, &block);
+    first = take(c, 50 * mib, 0);
+    take(c, 10 * mib, 0);
+    second = take(c, 10 * mib, 0);
+    take(c, 10 * mib, 0);
+    third = take(c, 10 * mib, 0);
+    take(c, 20 * mib, 0);
+    give(c, first);
+    take(c, 80 * mib, 1); /* of the first 10 + 40 MiB 40 go back */
+    assert_int_equal(reserved(c), 160 * mib);
+    give(c, second);
+    give(c, third);
+    assert_int_equal(place_of(c, 10 * mib, 0, &block), start + 70 * mib);
+    assert_int_equal(place_of(c, 10 * mib, 0, &block), start + 90 * mib);
+    assert_int_equal(place_of(c, 10 * mib, 0, &block), start + 10 * mib);
+    assert_int_equal(reserved(c), 160 * mib);
+}
+
 /* With a block of its own as large as both are, the one that is smaller by itself goes. */
 static void a_block_before_a_hole_goes_before_its_equal(void **state)
 {
@@ -430,6 +455,7 @@ int main(void)
         cmocka_unit_test(pages_go_back_from_the_middle),
         cmocka_unit_test(a_block_between_pages_stays_whole),
         cmocka_unit_test(a_block_before_a_hole_goes_later),
+        cmocka_unit_test(of_equals_the_one_before_a_hole_goes_last),
         cmocka_unit_test(a_block_before_a_hole_goes_before_its_equal),
         cmocka_unit_test(a_block_before_a_hole_goes_before_the_end),
         cmocka_unit_test(a_failure_gives_back_and_tries_again),

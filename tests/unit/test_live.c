@@ -200,6 +200,39 @@ static void an_argument_ends_at_the_first_loop(void **state)
     assert_carried(-1, -1, 0, 2);
 }
 
+/* The loop's first op reads what its last renews: in between there is nothing, where there is an op
+ * in between, and where the value is renewed. */
+static void what_is_renewed_leaves_a_hole(void **state)
+{
+    (void)state;
+    uint32_t a = buf("a", HB_NONE), next = buf("next", a);
+    prog.bufs[a].argument = true;
+    uint32_t loop = hb_program_open_loop(&prog, "iterations", 5);
+    op(a, HB_NONE);
+    op(HB_NONE, HB_NONE);
+    op(HB_NONE, next);
+    hb_program_close_loop(&prog, loop);
+    op(next, HB_NONE);
+    hb_program_check(&prog);
+    assert_carried(-1, -1, 0, 3); /* the place is kept */
+    prog.bufs[next].renews = true;
+    struct hb_live *live;
+    struct hb_live_part *parts;
+    uint32_t count = hb_live_find(arena, &prog, &live);
+    assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), 3);
+    assert_part(&parts[1], 0, 0);
+    assert_part(&parts[2], 2, 3);
+    hb_program_init(&prog, arena, "test", HB_XLA_TPU);
+    a = buf("a", HB_NONE), next = buf("next", a);
+    prog.bufs[a].argument = prog.bufs[next].renews = true;
+    loop = hb_program_open_loop(&prog, "iterations", 5);
+    op(HB_NONE, HB_NONE);
+    op(a, HB_NONE);
+    op(HB_NONE, next); /* at once: no event is left between them */
+    hb_program_close_loop(&prog, loop);
+    assert_carried(-1, -1, 0, 2);
+}
+
 static void loops_in_loops(void **state)
 {
     (void)state;
@@ -330,6 +363,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_argument_ends_at_the_first_op, start, end),
         cmocka_unit_test_setup_teardown(an_argument_ends_at_the_first_loop, start, end),
         cmocka_unit_test_setup_teardown(loops_in_loops, start, end),
+        cmocka_unit_test_setup_teardown(what_is_renewed_leaves_a_hole, start, end),
         cmocka_unit_test_setup_teardown(arguments_and_outputs, start, end),
         cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),
         cmocka_unit_test_setup_teardown(a_gap_ends_at_the_first_new_value, start, end),

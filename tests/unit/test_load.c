@@ -121,6 +121,12 @@ static void the_plan_comes_from_the_step(void **state)
     assert_int_equal(scan.devices, 16);
     spec.stack.form = HB_FORM_LOOP;
     assert_int_equal(hb_load_plan_make(&spec, &step).array_bytes, 2 * 500 * 100);
+    spec.model.vocab = 100;
+    block.attention.fused_qkv = true; /* q, k and v are one array, wider than the MLP's */
+    block.mlp.d_ff = 200;
+    assert_int_equal(hb_load_plan_make(&spec, &step).array_bytes, 2 * 100 * 3 * 100);
+    block.attention.fused_qkv = false;
+    assert_int_equal(hb_load_plan_make(&spec, &step).array_bytes, 2 * 100 * 200);
     block.moe = (struct hb_moe){.experts = 8, .d_ff = 200};
     assert_int_equal(hb_load_plan_make(&spec, &step).array_bytes, 2 * 8 * 100 * 200);
     spec.load.largest_array = 12345;

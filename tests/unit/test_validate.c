@@ -378,6 +378,14 @@ static void a_key_of_the_first_alone_makes_a_pair(void **state)
     add(&pairs, RECORD("b", "step.donate=true"), 2, 2);
     assert_int_equal(hb_pairs_find(&pairs, &list), 1);
     assert_string_equal(list[0].key, "remat.per_block");
+    hb_pairs_init(&pairs, u.env.arena); /* the key comes last: the second has ended there */
+    add(&pairs, RECORD("a", "step.donate=true"), 1, 1);
+    add(&pairs, RECORD("b", "step.donate=true", "remat.per_block.block.policy=none"), 2, 2);
+    add(&pairs, RECORD("c", "step.donate=true"), 3, 3);
+    assert_int_equal(hb_pairs_find(&pairs, &list), 2);
+    assert_string_equal(list[0].key, "remat.per_block");
+    assert_string_equal(list[1].key, "remat.per_block");
+    assert_string_equal(list[1].first, "b");
 }
 
 static void only_the_like_are_paired(void **state)
