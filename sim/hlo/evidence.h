@@ -22,6 +22,13 @@ extern const size_t hb_evidence_word_count;
 /* Where no word is known. */
 extern const struct hb_evidence_word hb_evidence_bias;
 
+/* What a text has to show for a refusal that it speaks of. */
+enum hb_report {
+    HB_REPORT_NONE, /* only that there are such refusals */
+    HB_REPORT_SAID, /* somebody says that memory is refused */
+    HB_REPORT_TOLD  /* a program printed it, or somebody tells that he met it */
+};
+
 /* Sums of weights and bias. */
 struct hb_evidence {
     int64_t trains;

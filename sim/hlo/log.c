@@ -105,7 +105,7 @@ static void clear_message(struct hb_log_message *m)
         m->step[i] = 0;
     }
     m->name[0] = '\0';
-    m->mentioned = false;
+    m->report = HB_REPORT_TOLD;
     m->item_count = 0;
     m->items_seen = 0;
 }
@@ -129,8 +129,8 @@ static bool is_better(const struct policy *policy, const struct hb_log_message *
 {
     int64_t a = fresh->fact[policy->key];
     int64_t b = kept->fact[policy->key];
-    if (fresh->mentioned != kept->mentioned) /* what has evidence stays */
-        return kept->mentioned;
+    if (fresh->report != kept->report) /* what has more to show stays */
+        return fresh->report > kept->report;
     int64_t blur = kept->step[policy->key];
     /* People write GB of what was printed in GiB: 7 % apart. */
     if (fresh->step[policy->key] == 1 && blur > 1)
@@ -222,7 +222,7 @@ struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind ki
     struct hb_log_message *m = hb_form_current(r, kind);
     if (!m)
         return hb_form_open(r, kind);
-    m->mentioned = false; /* a program's own word */
+    m->report = HB_REPORT_TOLD;
     if (hb_str_same(m->name, HB_LOG_ENDED))
         m->name[0] = '\0';
     return m;

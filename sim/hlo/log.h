@@ -193,6 +193,7 @@ enum hb_log_mark {
     HB_MARK_GATHERS,  /* FSDP's state is gathered whole, to load or to save it */
     HB_MARK_PIECES,   /* somebody says that it is fragmentation */
     HB_MARK_NARRATED, /* somebody tells of himself: "I tried ..." */
+    HB_MARK_CHANGE,   /* of a program's source: what is done about memory, not what happened */
     HB_MARK_COUNT
 };
 
@@ -227,9 +228,9 @@ struct hb_log_item {
 };
 
 struct hb_log_message {
-    int64_t times;  /* messages of this kind in the log; 0: none, the rest is undefined */
-    int64_t line;   /* where the one that is kept begins; counts from 1 */
-    bool mentioned; /* memory that is refused is spoken of, nobody says that it was */
+    int64_t times;         /* messages of this kind in the log; 0: none, the rest is undefined */
+    int64_t line;          /* where the one that is kept begins; counts from 1 */
+    enum hb_report report; /* what there is to show for it */
     int64_t fact[HB_FACT_COUNT]; /* -1: not said */
     int64_t step[HB_FACT_COUNT]; /* bytes of the last printed digit; 1: exact */
     char name[HB_LOG_WORD_CAP];  /* allocator, executable, memory space, tensor; "" */

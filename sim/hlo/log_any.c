@@ -45,7 +45,7 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
         hb_form_set(m, fact, amount);
 }
 
-static void take_host(struct hb_log_reader *r, const struct hb_figures *f, bool reported,
+static void take_host(struct hb_log_reader *r, const struct hb_figures *f, enum hb_report report,
                       bool status)
 {
     struct hb_log_message *m = hb_form_current(r, HB_LOG_HOST);
@@ -56,7 +56,7 @@ static void take_host(struct hb_log_reader *r, const struct hb_figures *f, bool 
         hb_form_name(m, HB_LOG_ENDED);
     else if (!status && hb_str_same(m->name, HB_LOG_ENDED))
         m->name[0] = '\0';
-    m->mentioned = !reported && (!begun || m->mentioned);
+    m->report = begun && m->report > report ? m->report : report;
     bool held = f->wanted.bytes < 0;
     if (m->fact[HB_FACT_ASKED] >= 0)
         set_known(m, HB_FACT_ASKED, f->wanted); /* the same, exact */
@@ -98,10 +98,16 @@ static bool is_of_chip(const struct hb_sentence *l, const struct hb_figures *f)
     return (hb_sentence_has(l, CHIP) || little) && !hb_sentence_has(l, HOST);
 }
 
+static enum hb_report most_of(enum hb_report a, enum hb_report b)
+{
+    return a > b ? a : b;
+}
+
 static void take_chip(struct hb_log_reader *r, const struct hb_sentence *l,
-                      const struct hb_figures *f)
+                      const struct hb_figures *f, enum hb_report report)
 {
     struct hb_log_message *m = hb_form_open(r, HB_LOG_TPU_SCOPED);
+    m->report = most_of(report, HB_REPORT_SAID);
     hb_form_name(m, hb_sentence_has_word(l, "shared") ? "shared memory" : "on-chip memory");
     set_known(m, HB_FACT_NEEDED, f->wanted.bytes >= 0 ? f->wanted : f->held);
     set_known(m, HB_FACT_CAPACITY,
@@ -153,7 +159,7 @@ static bool is_refused_of(const struct hb_sentence *l, int library)
 
 /* With figures a request of a runtime; without, the word of a device's driver, or of anybody. */
 static void take_device(struct hb_log_reader *r, const struct hb_sentence *l,
-                        const struct hb_figures *f, bool reported)
+                        const struct hb_figures *f, enum hb_report report)
 {
     enum hb_log_kind kind = is_of_cache(l)               ? HB_LOG_SERVE
                             : is_of_tactic(l)            ? HB_LOG_TACTIC
@@ -163,7 +169,8 @@ static void take_device(struct hb_log_reader *r, const struct hb_sentence *l,
                             : hb_sentence_has(l, DEVICE) ? HB_LOG_PLAIN
                                                          : HB_LOG_ANY;
     struct hb_log_message *m = hb_form_open(r, kind);
-    m->mentioned = !reported;
+    bool plain = kind == HB_LOG_PLAIN || kind == HB_LOG_ANY;
+    m->report = plain ? report : most_of(report, HB_REPORT_SAID); /* who refused is named */
     if (is_limit(l))
         hb_form_name(m, HB_LOG_LIMIT);
     set_known(m, HB_FACT_ASKED, f->wanted);
@@ -271,15 +278,16 @@ static bool is_told_of_request(const struct hb_sentence *l, const struct hb_figu
             return true;
     if (f->wanted.bytes >= 0 && f->wanted.step_bytes == 1)
         return true;
-    return hb_report_is_printed(l) || hb_sentence_has(l, ALLOCS | FAILS | EXCEEDS);
+    return hb_report_is_printed(l) || hb_sentence_has(l, ALLOCS | EXCEEDS) || is_of_chip(l, f);
 }
 
-static bool is_reported(const struct hb_sentence *l)
+static enum hb_report report_of(const struct hb_sentence *l)
 {
+    enum hb_report report = HB_REPORT_NONE;
     for (int i = 0; i < l->count; i++)
-        if (hb_refusal_is(l, i) && !hb_supposed_is(l, i) && hb_report_is(l, i))
-            return true;
-    return false;
+        if (hb_refusal_is(l, i) && !hb_supposed_is(l, i))
+            report = most_of(report, hb_report_of(l, i));
+    return report;
 }
 
 /* Whether the host's memory was refused: by the sentence that says so, or, if that names neither
@@ -332,6 +340,8 @@ void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb
         return;
     struct hb_figures f = read_keyed(l);
     set_known(m, HB_FACT_ASKED, f.wanted);
+    if (m->fact[HB_FACT_ASKED] < 0) /* what a device has, at some other time */
+        return;
     set_known(m, HB_FACT_FREE, f.free);
     set_known(m, HB_FACT_CAPACITY, f.total);
 }
@@ -346,10 +356,10 @@ static bool is_faulty(struct hb_log_reader *r, const struct hb_sentence *l)
     return fault && fault->line == hb_form_line(r);
 }
 
-/* "+batch size of 1": added by a patch, "+" alone is a shell's trace */
+/* "+batch size of 1": added by a patch, "+" alone is a shell's trace; "-        throw new ..." */
 static bool is_patch_line(struct hb_span s)
 {
-    if (hb_span_starts(s, "+\t"))
+    if (hb_span_starts(s, "+\t") || hb_span_starts(s, "+    ") || hb_span_starts(s, "-    "))
         return true;
     char c = s.end - s.at > 1 && *s.at == '+' ? s.at[1] : ' ';
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -357,28 +367,31 @@ static bool is_patch_line(struct hb_span s)
 
 /* What a line says, and with what evidence. */
 struct refusal {
-    int word;      /* that says that memory was refused; -1: none does */
-    bool foreign;  /* it is said in a language whose words are not parted */
-    bool killed;   /* a process was ended */
-    bool reported; /* there is evidence that it happened */
-    bool status;   /* ... of which a container's status is all that is told */
+    int word;     /* that says that memory was refused; -1: none does */
+    bool foreign; /* it is said in a language whose words are not parted */
+    bool killed;  /* a process was ended */
+    bool status;  /* ... of which a container's status is all that is told */
+    enum hb_report report;
 };
 
 static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sentence *l)
 {
     struct hb_span s = l->span;
-    struct refusal f = {find_refusal(l), is_foreign_refusal(s), is_foreign_kill(s), false, false};
-    f.reported = f.killed;
+    struct refusal f = {find_refusal(l), is_foreign_refusal(s), is_foreign_kill(s), false,
+                        HB_REPORT_NONE};
+    bool foreign = f.killed || f.foreign;
     bool other = f.killed || f.foreign || f.word >= 0;
     for (int i = 0; i < l->count; i++) {
         bool kill = hb_kill_is(l, i) && !hb_supposed_is(l, i);
         f.killed = f.killed || kill;
         other = other || (kill && !hb_kill_is_status(l, i));
-        f.reported = f.reported || (kill && hb_report_is(l, i));
+        if (kill)
+            f.report = most_of(f.report, hb_report_of(l, i));
     }
     f.status = f.killed && !other;
-    f.reported = f.reported || f.foreign || is_reported(l) ||
-                 (hb_form_line(r) == 1 && !hb_span_starts(s, "#"));
+    f.report = most_of(f.report, report_of(l));
+    if (foreign || (hb_form_line(r) == 1 && !hb_span_starts(s, "#")))
+        f.report = most_of(f.report, HB_REPORT_TOLD);
     return f;
 }
 
@@ -388,8 +401,9 @@ static struct hb_figures read_figures(struct hb_sentence *l, struct refusal *ref
     struct hb_amount tensor;
     struct hb_figures f = hb_figures_read(l);
     bool request = is_told_of_request(l, &f);
-    refusal->reported = refusal->reported || (request && f.wanted.bytes >= 0);
-    if (!refusal->reported || !(refusal->killed || request))
+    if (request && f.wanted.bytes >= 0)
+        refusal->report = HB_REPORT_TOLD;
+    if (refusal->report == HB_REPORT_NONE || !(refusal->killed || request))
         f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
     if (f.wanted.bytes < 0 && tensor_of_torch(l->span, &tensor))
         f.wanted = tensor;
@@ -419,13 +433,25 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         return;
     struct hb_figures f = read_figures(l, &refusal);
     if (refusal.killed || (refusal.foreign && is_foreign_host(s)) || is_host(r, l, refusal.word))
-        take_host(r, &f, refusal.reported, refusal.status);
+        take_host(r, &f, refusal.report, refusal.status);
     else if (is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (is_of_chip(l, &f))
-        take_chip(r, l, &f);
+        take_chip(r, l, &f, refusal.report);
     else if (refusal.foreign || is_of_device(l, &f))
-        take_device(r, l, &f, refusal.reported);
+        take_device(r, l, &f, refusal.report);
+}
+
+/* A thread's title, "# fix: ...": of a change, which is what the whole text is of then. */
+static void take_title(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
+    if (hb_form_line(r) != 1 || place->before.at < place->before.end)
+        return;
+    hb_sentence_read(place->after, l);
+    hb_form_log(r)->mark[HB_MARK_CHANGE] += hb_supposed_is_change(l);
+    (void)form;
 }
 
 static void take_any(struct hb_log_reader *r, const struct hb_form *form,
@@ -443,21 +469,66 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
-    ANY("\u4e0d\u8db3"), ANY("\u4e0d\u591f"), ANY("\u6ea2\u51fa"), ANY("\u7206\u663e"),
-    ANY("\u7206"),       ANY("\u8db3\u308a"), ANY("\ubd80\uc871"), ANY("\u043f\u0430\u043c"),
-    ANY("peicher"),      ANY("emoria"),       ANY("\u00e9moire"),  ANY("mem\u00f3r"),
-    ANY(" fit"),         ANY("LIMIT"),        ANY("illed"),        ANY("VMEM"),
-    ANY("vmem"),         ANY("Oom"),          ANY("emory"),        ANY("EMORY"),
-    ANY("lloc"),         ANY("LLOC"),         ANY("OOM"),          ANY("oom"),
-    ANY("xhaust"),       ANY("XHAUST"),       ANY("IGKILL"),       ANY("137"),
-    ANY("ignal"),        ANY("ut of "),       ANY("UT_OF_"),       ANY("VRAM"),
-    ANY("eap space"),    ANY("code -9"),      ANY("code: -9"),     ANY("utOfRes"),
-    ANY(" RAM"),         ANY("\u88ab"),       ANY("\u7a0b\u6740"), ANY("ool size"),
-    ANY("ot enough"),    ANY("shmget"),       ANY("/shm"),         ANY("hared data"),
-    ANY("status -9"),    ANY("code  : -9"),   ANY("code = -9"),    ANY("scratch sp"),
-    ANY(" ram"),         ANY(" Ram"),         ANY("\u62a5\u9519"), ANY("rror 2"),
-    ANY("rror code 2"),  ANY("RAM us"),       ANY(" mem "),        ANY("memer"),
-    ANY("</torch_"),     ANY("Vram"),         ANY("vram"),
+    {"# ", HB_LOG_ANY, HB_FORM_ADDS, .handle = take_title},
+    ANY("\u4e0d\u8db3"),
+    ANY("\u4e0d\u591f"),
+    ANY("\u6ea2\u51fa"),
+    ANY("\u7206\u663e"),
+    ANY("\u7206"),
+    ANY("\u8db3\u308a"),
+    ANY("\ubd80\uc871"),
+    ANY("\u043f\u0430\u043c"),
+    ANY("peicher"),
+    ANY("emoria"),
+    ANY("\u00e9moire"),
+    ANY("mem\u00f3r"),
+    ANY(" fit"),
+    ANY("LIMIT"),
+    ANY("illed"),
+    ANY("VMEM"),
+    ANY("vmem"),
+    ANY("Oom"),
+    ANY("emory"),
+    ANY("EMORY"),
+    ANY("lloc"),
+    ANY("LLOC"),
+    ANY("OOM"),
+    ANY("oom"),
+    ANY("xhaust"),
+    ANY("XHAUST"),
+    ANY("IGKILL"),
+    ANY("137"),
+    ANY("ignal"),
+    ANY("ut of "),
+    ANY("UT_OF_"),
+    ANY("VRAM"),
+    ANY("eap space"),
+    ANY("code -9"),
+    ANY("code: -9"),
+    ANY("utOfRes"),
+    ANY(" RAM"),
+    ANY("\u88ab"),
+    ANY("\u7a0b\u6740"),
+    ANY("ool size"),
+    ANY("ot enough"),
+    ANY("shmget"),
+    ANY("/shm"),
+    ANY("hared data"),
+    ANY("status -9"),
+    ANY("code  : -9"),
+    ANY("code = -9"),
+    ANY("scratch sp"),
+    ANY(" ram"),
+    ANY(" Ram"),
+    ANY("\u62a5\u9519"),
+    ANY("rror 2"),
+    ANY("rror code 2"),
+    ANY("RAM us"),
+    ANY(" mem "),
+    ANY("memer"),
+    ANY("</torch_"),
+    ANY("Vram"),
+    ANY("vram"),
 };
 
 const struct hb_forms hb_forms_any = {rows, sizeof rows / sizeof rows[0]};

@@ -229,6 +229,17 @@ static void take_logits(struct hb_log_reader *r, const struct hb_form *form,
     }
 
 static const struct hb_form rows[] = {
+    /* what is written beside a change of a program's source */
+    SIGN("his PR ", CHANGE),
+    SIGN("his PR:", CHANGE),
+    SIGN("his pull request", CHANGE),
+    SIGN("his patch ", CHANGE),
+    SIGN("his change ", CHANGE),
+    SIGN("hese changes ", CHANGE),
+    SIGN("## Summary", CHANGE),
+    SIGN("est plan:", CHANGE),
+    SIGN("+def ", CHANGE),
+    SIGN("diff --git ", CHANGE),
     /* somebody who tells of himself */
     SELF("I add"),
     SELF("I alw"),

@@ -18,17 +18,16 @@ static bool is_digit(char c)
 /* "RuntimeError", "std::bad_alloc", "error:", "ERROR", "[E]" */
 static bool has_level(struct hb_span s)
 {
-    static const char *const marks[] = {"Error:",    "error:", "ERROR", "FATAL",     "WARNING",
-                                        "EXHAUSTED", "[E]",    "[W]",   "bad_alloc", "OUT_OF_",
-                                        "OutOf",     ".cc:",   ".cpp:", "what()",    "Exception:"};
+    static const char *const marks[] = {"Error:",    "error:", "ERROR",  "FATAL",     "WARNING",
+                                        "EXHAUSTED", "[E]",    "[W]",    "bad_alloc", "OUT_OF_",
+                                        ".cc:",      ".cpp:",  "what()", "Exception:"};
     if (HB_SPAN_HAS_ANY(s, marks))
         return true;
-    struct hb_span rest = s;
-    while (hb_span_find(&rest, "Error"))
-        if (rest.at - s.at > 5 && is_letter(rest.at[-6]) &&
-            !(rest.at < rest.end && *rest.at >= 'a' && *rest.at <= 'z'))
-            return true; /* a class: "MemoryError" */
-    return false;
+    struct hb_span name = s; /* a class that the line begins with: "MemoryError" */
+    while (s.at < s.end && (is_letter(*s.at) || *s.at == '.' || *s.at == '_'))
+        s.at++;
+    name.end = s.at;
+    return hb_span_has(name, "Error");
 }
 
 /* "12:30:59" */
@@ -186,6 +185,21 @@ static bool is_verb(const struct hb_sentence *l, int i)
     return hb_sentence_is_any(l, i, verbs);
 }
 
+/* "I got an OOM", "the run crashed with OOM": it was met, once. */
+static bool is_told(const struct hb_sentence *l, int i)
+{
+    static const char *const met[] = {
+        "got",         "ran",      "hit",      "saw",      "seeing",   "met",     "faced",
+        "threw",       "raised",   "crashed",  "died",     "received", "failed",  "returned",
+        "encountered", "reported", "happened", "occurred", "stopped",  "getting", "resulted",
+        "caused",      "showed",   "gave",     "seen",     "observed", NULL};
+    enum { FAR = 10 };
+    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
+        if (hb_sentence_is_any(l, k, met) && !is_open(l, k))
+            return true;
+    return false;
+}
+
 enum { SHORT_LINE = 9 }; /* words: "Reason: OOMKilled" */
 
 /* Words of a call or a process that failed, as it is told by what watches it. */
@@ -211,9 +225,11 @@ static bool is_foreign(struct hb_span s)
     return false;
 }
 
-bool hb_report_is(const struct hb_sentence *l, int i)
+enum hb_report hb_report_of(const struct hb_sentence *l, int i)
 {
-    return hb_report_is_printed(l) || is_headline(l, i) || is_event(l, i) || is_told_behind(l, i) ||
-           is_mended(l, i) || is_verb(l, i) || is_failure(l, i) || is_titled(l) ||
-           is_foreign(l->span);
+    if (hb_report_is_printed(l) || is_told(l, i) || is_foreign(l->span))
+        return HB_REPORT_TOLD;
+    bool said = is_headline(l, i) || is_event(l, i) || is_told_behind(l, i) || is_mended(l, i) ||
+                is_verb(l, i) || is_failure(l, i) || is_titled(l);
+    return said ? HB_REPORT_SAID : HB_REPORT_NONE;
 }

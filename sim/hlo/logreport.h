@@ -4,9 +4,10 @@
 #ifndef HB_SIM_HLO_LOGREPORT_H
 #define HB_SIM_HLO_LOGREPORT_H
 
+#include "sim/hlo/evidence.h"
 #include "sim/hlo/logsentence.h"
 
-bool hb_report_is(const struct hb_sentence *l, int i);
+enum hb_report hb_report_of(const struct hb_sentence *l, int i);
 /* Of any word of it: as programs write, with an error's class, a level or a time. */
 bool hb_report_is_printed(const struct hb_sentence *l);
 

@@ -3,6 +3,35 @@
 
 #include <string.h>
 
+/* A title's first word, behind its tags: "# [BUG] [core] ", "docs: ", "fix(x): ", "only". Whether
+ * one of them is of those that commits begin with. */
+static int first_of_title(const struct hb_sentence *l, bool *out_tagged)
+{
+    static const char *const kinds[] = {"docs", "doc",  "feat",  "fix", "chore", "refactor",
+                                        "test", "perf", "infra", "ci",  "build"};
+    struct hb_span tags = l->span;
+    hb_span_skip(&tags, "# ");
+    while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))
+        hb_span_skip(&tags, " :");
+    *out_tagged = false;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !*out_tagged; k++) {
+        struct hb_span rest = tags;
+        size_t len = strlen(kinds[k]);
+        if (!hb_span_starts(tags, kinds[k]))
+            continue;
+        rest.at += len;
+        if (hb_span_starts(rest, "(") && !hb_span_find(&rest, ")"))
+            continue;
+        *out_tagged = hb_span_starts(rest, ":");
+        tags = *out_tagged ? (struct hb_span){rest.at + 1, rest.end} : tags;
+    }
+    int first = 0;
+    while (first < l->count &&
+           (l->word[first].kind != HB_WORD_TEXT || l->word[first].span.at < tags.at))
+        first++;
+    return hb_sentence_is(l, first, "only") ? first + 1 : first;
+}
+
 /* "Add OOM howto", "[BUG] Catch ...", "Only relaunch pods that are OOMKilled": the title of a
  * change, which begins with what was done. That something was fixed had happened. */
 static bool is_change(const struct hb_sentence *l)
@@ -13,27 +42,39 @@ static bool is_change(const struct hb_sentence *l)
         "enable",    "disable", "update",      "use",     "interpret", "propagate", "expose",
         "surface",   "inform",  "print",       "change",  "remove",    "rename",    "refactor",
         "introduce", "make",    "raise",       "bump",    "adds",      "throttle",  "tune",
-        "include",   "clarify", "distinguish", "mention", "recover",   NULL};
-    static const char *const kinds[] = {"docs", "feat", "fix", "chore", "refactor", "test", "perf"};
-    struct hb_span tags = l->span; /* "# [BUG] [core] ", "docs: " */
-    hb_span_skip(&tags, "# ");
-    while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))
-        hb_span_skip(&tags, " :");
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (hb_span_starts(tags, kinds[k]) && hb_span_find(&tags, ":"))
-            break;
-    int first = 0;
-    while (first < l->count &&
-           (l->word[first].kind != HB_WORD_TEXT || l->word[first].span.at < tags.at))
-        first++;
-    if (hb_sentence_is(l, first, "only"))
-        first++;
+        "include",   "clarify", "distinguish", "mention", "recover",   "indicate",  NULL};
+    bool tagged;
+    int first = first_of_title(l, &tagged);
     bool path = first < l->count && l->word[first].span.end < l->span.end &&
                 *l->word[first].span.end == '/'; /* "include/shm.h:28" */
     if (hb_sentence_is_any(l, first, verbs) && !l->word[first].keys && !path)
         return true;
     return (hb_sentence_is(l, first, "more") && hb_sentence_is(l, first + 1, "hints")) ||
            (hb_sentence_is(l, first, "set") && hb_sentence_has_pair(l, "to", "oom"));
+}
+
+bool hb_supposed_is_change(const struct hb_sentence *title)
+{
+    static const char *const mends[] = {
+        "fix",      "fixes",    "fixed",     "reduce",   "prevent",   "avoid",    "set",
+        "lower",    "limit",    "release",   "optimize", "skip",      "better",   "increase",
+        "move",     "simplify", "stabilize", "provide",  "warn",      "switch",   "migrate",
+        "adjust",   "bound",    "cap",       "chunk",    "clamp",     "classify", "clean",
+        "convert",  "default",  "defer",     "delete",   "deprecate", "drop",     "ensure",
+        "extend",   "free",     "guard",     "hide",     "keep",      "mark",     "merge",
+        "mitigate", "offload",  "port",      "prefer",   "refine",    "replace",  "require",
+        "resolve",  "restrict", "return",    "reuse",    "revert",    "rework",   "shard",
+        "shrink",   "speed",    "split",     "stop",     "stream",    "tweak",    "unify",
+        "upgrade",  "validate", "verify",    "wrap",     "calculate", NULL};
+    static const char *const told[] = {"causes", "fails", "crashes", "gets",   "gives",
+                                       "throws", "leads", "results", "raises", NULL};
+    bool tagged;
+    int first = first_of_title(title, &tagged);
+    for (int k = first + 1; k < title->count && !tagged; k++)
+        if (hb_sentence_is_any(title, k, told)) /* "Increase of the batch size causes OOM" */
+            return false;
+    return tagged || is_change(title) ||
+           (hb_sentence_is_any(title, first, mends) && !title->word[first].keys);
 }
 
 /* "how to solve this": it happened. */
@@ -274,11 +315,15 @@ static bool is_wished(const struct hb_sentence *l, int first, int i)
 /* "Will it run out of memory while ...?": the sentence begins with its verb */
 static bool is_question(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"will", "would", "does",   "do",
-                                        "can",  "could", "should", NULL};
+    static const char *const verbs[] = {"will",   "would",   "does", "do",      "can",      "could",
+                                        "should", "wouldnt", "wont", "couldnt", "shouldnt", NULL};
+    static const char *const whom[] = {"it", "this", "we", "that", "there", NULL};
     int first = i;
     while (first > 0 && l->word[first - 1].kind != HB_WORD_END)
         first--;
+    if (hb_sentence_is(l, first, "do") && hb_sentence_is(l, first + 1, "you") &&
+        hb_sentence_is(l, first + 2, "mean"))
+        return true;
     if (hb_sentence_is(l, first, "have") && hb_sentence_is(l, first + 1, "you") &&
         hb_sentence_is(l, first + 2, "ever"))
         return true;
@@ -291,9 +336,7 @@ static bool is_question(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, first, "whats") || hb_sentence_is(l, first, "what"))
         return hb_sentence_is(l, i - 1, "the") || hb_sentence_is(l, i - 1, "an");
     return is_wished(l, first, i) ||
-           (hb_sentence_is_any(l, first, verbs) &&
-            (hb_sentence_is(l, first + 1, "it") || hb_sentence_is(l, first + 1, "this") ||
-             hb_sentence_is(l, first + 1, "we")));
+           (hb_sentence_is_any(l, first, verbs) && hb_sentence_is_any(l, first + 1, whom));
 }
 
 /* "can cause an OOM", "may run out of memory": k is the verb. */
@@ -333,12 +376,29 @@ static bool is_told_of(const struct hb_sentence *l, int k)
             hb_sentence_is(l, k + 2, "get"));
 }
 
+/* "does not raise an OOM error": it was not met */
+static bool is_not_met(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    static const char *const nots[] = {"not", "doesnt", "didnt", "dont", "wont", NULL};
+    static const char *const verbs[] = {"raise", "throw",   "get",     "give",      "hit",
+                                        "see",   "report",  "cause",   "produce",   "show",
+                                        "face",  "trigger", "receive", "encounter", NULL};
+    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--) {
+        if (hb_sentence_is(l, k, "why") || hb_sentence_is(l, k, "past"))
+            return false;
+        if (hb_sentence_is_any(l, k, verbs) && hb_sentence_is_any(l, k - 1, nots))
+            return true;
+    }
+    return false;
+}
+
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
     if (is_change(l) || is_other(l, i) || is_wanted(l, i) || is_supposed(l, i) ||
         is_looked_for(l, i) || is_heading(l) || is_handled(l, i) || is_answered(l, i) ||
         is_general(l, i) || is_question(l, i) || is_part(l, i) || is_purpose(l, i) ||
-        is_averted(l, i) || is_defined(l))
+        is_averted(l, i) || is_defined(l) || is_not_met(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */

@@ -6,5 +6,8 @@
 #include "sim/hlo/logsentence.h"
 
 bool hb_supposed_is(const struct hb_sentence *l, int i);
+/* Whether a title is that of a change: "Add ...", "fix(x): ...", also of one that mends what was.
+ */
+bool hb_supposed_is_change(const struct hb_sentence *title);
 
 #endif

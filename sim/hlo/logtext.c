@@ -145,6 +145,8 @@ static const struct {
     {"T", INT64_C(1) << 40},
     {"TB", INT64_C(1) << 40},
     {"TiB", INT64_C(1) << 40},
+    {"PB", INT64_C(1) << 50},
+    {"PiB", INT64_C(1) << 50},
 };
 
 /* "126.25 MiBfree", as some copy it */

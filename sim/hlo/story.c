@@ -349,14 +349,33 @@ static bool is_not_of_tuner(const struct hb_log *log, enum hb_log_kind kind)
     return kind == HB_LOG_TUNER && (!hb_log_seen(log, HB_LOG_XLA_ALLOC) || gap < 0 || gap > LINES);
 }
 
-static const struct source *find_source(const struct hb_log *log, bool mentioned)
+/* In the text of a change, and nobody tells of himself: what is said there is of what may be, but
+ * for what a program printed or somebody met. */
+static bool is_of_change(const struct hb_log *log)
+{
+    return log->mark[HB_MARK_CHANGE] && !log->mark[HB_MARK_NARRATED];
+}
+
+/* Whether a message is more than words. */
+static bool is_shown(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return log->message[kind].report >= (is_of_change(log) ? HB_REPORT_TOLD : HB_REPORT_SAID);
+}
+
+/* What the text of a change mentions: "adds handling of OOM". */
+static bool is_mere_word(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return is_of_change(log) && log->message[kind].report == HB_REPORT_NONE;
+}
+
+static const struct source *find_source(const struct hb_log *log, bool shown)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
-        if (hb_log_seen(log, sources[i].kind) &&
-            log->message[sources[i].kind].mentioned == mentioned &&
-            !is_list_only(log, sources[i].kind) && !is_bare(log, sources[i].kind) &&
-            !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
-            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind))
+        if (hb_log_seen(log, sources[i].kind) && is_shown(log, sources[i].kind) == shown &&
+            !is_mere_word(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
+            !is_bare(log, sources[i].kind) && !is_not_of_tuner(log, sources[i].kind) &&
+            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind) &&
+            !is_behind_server(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }
@@ -406,9 +425,7 @@ static bool is_mere_mention(const struct hb_log *log, const struct hb_story *s)
 {
     if (is_status_only(log, s))
         return true;
-    bool words = s->kind == HB_LOG_PLAIN || s->kind == HB_LOG_ANY || s->kind == HB_LOG_HOST;
-    return words && log->message[s->kind].mentioned && s->wanted_bytes < 0 &&
-           !log->mark[HB_MARK_NARRATED];
+    return !is_shown(log, s->kind) && s->wanted_bytes < 0 && !log->mark[HB_MARK_NARRATED];
 }
 
 /* Without evidence that memory was refused no cause is told, and advice is for the case. */
@@ -432,9 +449,9 @@ static void suppose(const struct teller *t)
 
 bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)
 {
-    const struct source *source = find_source(log, false);
+    const struct source *source = find_source(log, true);
     if (!source)
-        source = find_source(log, true);
+        source = find_source(log, false);
     if (!source)
         return false;
     enum family family = family_of(log, source);

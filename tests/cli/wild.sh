@@ -41,7 +41,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 3929
+ok "the table has its $count texts" test "$count" -ge 4113
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -51,6 +51,35 @@ expect 1 hbmsim record --config examples/quickstart/model.yaml --id x "$work/zer
 err_has 'all figures of memory_analysis() are zero'
 expect 0 hbmsim explain "$work/zero.log"
 out_has 'All figures are zero: this backend does not tell them.'
+
+# The text of a change of a program: what it mentions is nothing, what it says is supposed, what a program
+# printed is told.
+printf '# Add handling of OOM\nThe handler is called where a GPU may run out of memory.\n' >"$work/change.log"
+expect 1 hbmsim explain "$work/change.log"
+printf '# fix: chunks of the loss\nWithout it this model OOMs on eight devices.\n' >"$work/change.log"
+expect 0 hbmsim explain "$work/change.log"
+out_has 'Memory that runs out is spoken of; nothing here says that it did.'
+printf '# Large batches\nWithout it this model OOMs on eight devices.\n' >"$work/change.log"
+expect 0 hbmsim explain "$work/change.log"
+out_has 'out of memory, without figures'
+printf '# fix: chunks of the loss\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n' >"$work/change.log"
+expect 0 hbmsim explain "$work/change.log"
+out_has 'wanted           2.00 GiB'
+printf 'retry\n-        throw new GpuOOM("GPU OutOfMemory: could not split inputs")\n' >"$work/change.log"
+expect 1 hbmsim explain "$work/change.log"
+printf 'PyTorch does not raise an OOM error here.\n' >"$work/change.log"
+expect 1 hbmsim explain "$work/change.log"
+
+# A message's size is none of a request, what a device has at some other time none of what was free.
+printf '# x\nout of memory error when running all_reduce with 16G message size\n' >"$work/size.log"
+expect 0 hbmsim explain --json "$work/size.log"
+out_has '"wanted_bytes": null'
+printf 'CUDA error: out of memory\nTotal memory: 4.63GiB\nFree memory: 4.57GiB\n' >"$work/size.log"
+expect 0 hbmsim explain --json "$work/size.log"
+out_has '"available_bytes": null'
+printf 'MemoryError: Unable to allocate 48.9 PiB for an array\n' >"$work/size.log"
+expect 0 hbmsim explain --json "$work/size.log"
+out_has '"cause": "corrupt_size"'
 
 # No advice of training for a program that makes text.
 printf "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 48318382080 bytes. [executable_name='jit_generate']\n" >"$work/generate.log"
