@@ -8,28 +8,38 @@
 
 #include <zlib.h>
 
-/* A file ends; what is none may not. A device that is no terminal has nothing to say. */
-#define MOST_OF_STREAM_BYTES ((int64_t)4 << 30)
+#include "base/arena.h"
+
+/* A file ends; what is none may not: it is taken whole before it is read, which takes far longer.
+ * A device that is no terminal has nothing to say. */
+#define MOST_OF_STREAM_BYTES ((int64_t)256 << 20)
 #define MOST_OF_DEVICE_BYTES ((int64_t)64 << 20)
+
+enum { PIECE_BYTES = 1 << 20 };
+
+/* Of what was taken. */
+struct piece {
+    struct piece *next;
+    size_t len;
+    char text[PIECE_BYTES];
+};
 
 struct input {
     gzFile file;
-    int64_t left_bytes; /* that may be read */
-    bool endless;
     bool failed;
-    int error;          /* errno of a failed read; 0: not the system's */
-    const char *reason; /* what zlib says */
+    int error;           /* errno of a failed read; 0: not the system's */
+    const char *reason;  /* what zlib says */
+    struct piece *piece; /* where reading stands; null: at the end, or all is in the file */
+    size_t at;
 };
 
-static size_t read_some(void *context, char *text, size_t cap)
+static size_t read_file(void *context, char *text, size_t cap)
 {
     struct input *in = context;
-    if (in->failed || in->endless)
+    if (in->failed)
         return 0;
     errno = 0;
     int got = gzread(in->file, text, (unsigned)cap);
-    in->left_bytes -= got > 0 ? got : 0;
-    in->endless = in->left_bytes < 0;
     if (got >= 0)
         return (size_t)got;
     int code;
@@ -37,6 +47,35 @@ static size_t read_some(void *context, char *text, size_t cap)
     in->error = errno;
     in->reason = gzerror(in->file, &code);
     return 0;
+}
+
+static size_t read_taken(void *context, char *text, size_t cap)
+{
+    struct input *in = context;
+    while (in->piece && in->at == in->piece->len) {
+        in->piece = in->piece->next;
+        in->at = 0;
+    }
+    size_t left = in->piece ? in->piece->len - in->at : 0;
+    size_t len = left < cap ? left : cap;
+    if (len)
+        memcpy(text, in->piece->text + in->at, len);
+    in->at += len;
+    return len;
+}
+
+/* False: it goes on behind `most` bytes. */
+static bool take_whole(struct hb_arena *arena, struct input *in, int64_t most)
+{
+    struct piece **last = &in->piece;
+    for (int64_t left = most; left >= 0; left -= (int64_t)(*last)->len, last = &(*last)->next) {
+        *last = hb_arena_raw(arena, 1, sizeof **last);
+        (*last)->next = NULL;
+        (*last)->len = read_file(in, (*last)->text, PIECE_BYTES);
+        if (!(*last)->len)
+            return true;
+    }
+    return false;
 }
 
 static int64_t most_of(const char *path)
@@ -61,15 +100,19 @@ bool hb_logfile_read(struct hb_arena *arena, struct hb_diag *diag, const char *p
 {
     struct hb_loc loc = {.file = path};
     errno = 0;
-    struct input in = {.left_bytes = most_of(path), .file = open_input(path)};
+    struct input in = {.file = open_input(path)};
     if (!in.file)
         return hb_error(diag, loc, "cannot be read: %s", errno ? strerror(errno) : "no memory");
-    hb_log_read(arena, (struct hb_log_source){read_some, &in}, out_log);
-    bool ok = !in.failed && !in.endless;
-    if (in.endless)
+    int64_t most = most_of(path);
+    bool ends = most == INT64_MAX || take_whole(arena, &in, most);
+    if (ends)
+        hb_log_read(arena, (struct hb_log_source){most == INT64_MAX ? read_file : read_taken, &in},
+                    out_log);
+    bool ok = !in.failed && ends;
+    if (!ends)
         hb_error(diag, loc,
                  "no end after %lld MiB: a log is read from a file, or from a pipe that ends",
-                 (long long)(most_of(path) >> 20));
+                 (long long)(most >> 20));
     else if (!ok && in.error)
         hb_error(diag, loc, "cannot be read: %s", strerror(in.error));
     else if (!ok)

@@ -28,7 +28,10 @@ struct loading {
     char *bytes;
     size_t len;
     size_t room; /* without the closing zero */
+    bool ends;   /* a file, not a pipe that may go on for ever */
 };
+
+#define MOST_OF_STREAM_BYTES ((int64_t)512 << 20)
 
 static bool fail(const struct loading *l, const char *what, const char *detail)
 {
@@ -82,6 +85,10 @@ static bool read_all(struct loading *l)
         l->len += (size_t)got;
         if ((int64_t)l->len > HB_HLO_MAX_BYTES)
             return fail(l, "is larger than 2 GiB; a smaller dump is wanted", "");
+        if (!l->ends && (int64_t)l->len > MOST_OF_STREAM_BYTES)
+            return fail(
+                l, "no end after 512 MiB: a dump is read from a file, or from a pipe that ends",
+                "");
         if (got == 0)
             return code == Z_BUF_ERROR ? fail(l, "ends in the middle of its packed data", "")
                                        : true;
@@ -96,6 +103,8 @@ bool hb_hlo_text_load(struct hb_arena *arena, struct hb_diag *diag, const char *
     int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return fail(&l, "cannot be opened", strerror(errno));
+    struct stat st;
+    l.ends = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     l.room = guess_length(fd) + 1;
     l.gz = gzdopen(fd, "rb");
     if (!l.gz) {

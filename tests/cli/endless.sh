@@ -28,6 +28,19 @@ else
     skip 'endless devices' 'no /dev/zero'
 fi
 
+# Pipes whose writer never stops: told as soon as so much of them is taken, before any of it is read.
+for words in 'explain -' "record - --id x --config $small" 'hlo -' "simulate -" "validate -"; do
+    run sh -c 'words=$1; shift; yes "$@" | timeout 60 "$HBMSIM" $words' sh "$words" 'CUDA out of memory'
+    ok "$words: status 2" test "$status" = 2
+    err_has 'error: '
+done
+run sh -c 'yes | timeout 60 "$HBMSIM" explain -'
+ok 'yes | explain: status 2' test "$status" = 2
+err_has 'no end after 256 MiB: a log is read from a file, or from a pipe that ends'
+run sh -c 'yes | timeout 60 "$HBMSIM" hlo -'
+ok 'yes | hlo: status 2' test "$status" = 2
+err_has 'no end after 512 MiB: a dump is read from a file, or from a pipe that ends'
+
 # More keys than a configuration has, of which each would be looked for among all; names of a script
 # that stand for each other, 2^40 times.
 keys() { awk -v n=30000 -v before="$1" -v between="$2" 'BEGIN { while (i++ < n) print before "key" i between i }'; }

@@ -63,6 +63,9 @@ ok 'bytes that are no text are passed over' test "$status" = 1
 hbmsim explain $logs/tpu-padding.log >"$work/want"
 run sh -c '"$HBMSIM" explain - <tests/golden/logs/tpu-padding.log'
 same "$work/out" "$work/want"
+# From a pipe what is taken first lies in pieces of 1 MiB: a message over two of them.
+run sh -c '{ yes xxxxxxx | head -c 1048568; echo "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB"; } | "$HBMSIM" explain -'
+out_has 'wanted           2.00 GiB'
 if command -v gzip >/dev/null 2>&1; then
     gzip -c $logs/tpu-padding.log >"$work/log.gz"
     expect 0 hbmsim explain "$work/log.gz"
