@@ -247,6 +247,7 @@ struct hb_log {
     struct hb_evidence evidence;
     int64_t device_used_bytes; /* of the first device in a table of nvidia-smi */
     int64_t device_bytes;      /* 0: there is none */
+    int64_t card_bytes;        /* what a driver found on the device; 0: not said */
     int64_t pool_bytes;        /* what TensorFlow gives its pool; 0: not said */
     int64_t
         limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */

@@ -69,6 +69,17 @@ static void take_pool(struct hb_log_reader *r, const struct hb_form *form,
     (void)form;
 }
 
+/* dmesg: "amdgpu: VRAM: 98304M 0x0000008000000000 - ...". */
+static void take_card(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    struct hb_amount card;
+    if (!hb_form_log(r)->card_bytes && hb_span_amount(&s, 1, &card))
+        hb_form_log(r)->card_bytes = card.bytes;
+    (void)form;
+}
+
 /* nvidia-smi: "|  15514MiB / 16130MiB |    100%      Default |". */
 static void take_smi(struct hb_log_reader *r, const struct hb_form *form,
                      const struct hb_form_place *place)
@@ -184,6 +195,15 @@ static void take_device(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
+/* "v5litepod-8": a slice, by its chips. */
+static void take_slice(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    if (s.at < s.end && *s.at >= '1' && *s.at <= '9')
+        take_device(r, form, place);
+}
+
 /* Between "batch" and its number: "batch_size_per_gpu is set to 1", "batch\u8bbe\u4e3a1". */
 static void skip_to_number(struct hb_span *s)
 {
@@ -262,6 +282,11 @@ static void take_short_batch(struct hb_log_reader *r, const struct hb_form *form
 #define DEVICE(printed, name)                                                                      \
     {printed, HB_LOG_PLAIN, HB_FORM_ADDS, .text = (name), .handle = take_device},
 
+#define SLICE(printed, name)                                                                       \
+    {                                                                                              \
+        printed, HB_LOG_PLAIN, HB_FORM_ADDS, .text = (name), .handle = take_slice, .word = true    \
+    }
+
 static const struct hb_form rows[] = {
     MARK("MaxText", MAXTEXT),
     MARK("maxtext", MAXTEXT),
@@ -327,6 +352,7 @@ static const struct hb_form rows[] = {
     ROW("/device:GPU:0 with ", 0, take_pool),
     ROW("freeMemory: ", 0, take_pool),
     ROW("MiB / ", 0, take_smi),
+    ROW("amdgpu: VRAM: ", 0, take_card),
     ROW("imits:", 0, take_limits),
     ROW("imits\":", 0, take_limits),
     ROW("emory:", 0, take_limit_of_list),
@@ -371,6 +397,10 @@ static const struct hb_form rows[] = {
     NUMBER("process_count", PROCESSES),
     NUMBER("num_processes", PROCESSES),
 
+    SLICE("v5litepod-", "tpu-v5e"),
+    SLICE("v5e-", "tpu-v5e"),
+    SLICE("v5p-", "tpu-v5p"),
+    SLICE("v6e-", "tpu-v6e"),
     DEVICES(DEVICE)};
 
 const struct hb_forms hb_forms_run = {rows, sizeof rows / sizeof rows[0]};

@@ -339,7 +339,6 @@ static const struct hb_form rows[] = {
     {"is reserved by PyTorch but unallocated", K(TORCH), ADDS, .fact = FACT(UNALLOCATED),
      .value = BEFORE},
     {"(GPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
-    {"amdgpu: VRAM: ", K(TORCH), ADDS, .fact = FACT(TOTAL)},
     {"reserved in total by pytorch", K(TORCH), ADDS, .fact = FACT(RESERVED), .value = BEFORE},
     {"(NPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},
     {"(XPU ", K(TORCH), ADDS, .fact = FACT(DEVICE)},

@@ -84,7 +84,7 @@ static struct hb_ledger ledger_of(const struct teller *t, const struct figures *
     struct hb_ledger l = hb_ledger_untold();
     l.asked = f->asked;
     l.capacity = f->capacity;
-    l.card = hb_teller_fact(t, HB_FACT_TOTAL);
+    l.card = t->log->card_bytes > 0 ? t->log->card_bytes : -1;
     l.allowed = f->allowed;
     l.room = untold ? f->capacity / 10 * 8 - f->reserved : f->free_bytes;
     l.live = f->allocated;

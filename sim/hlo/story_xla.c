@@ -518,11 +518,30 @@ void hb_tell_remat(const struct teller *t)
     note_neighbours(t);
 }
 
+/* Outputs that take no argument's place are told where they are more than a rest. */
+static const char *describe_shares(const struct teller *t, int64_t total)
+{
+    enum { TOLD = 10 }; /* % */
+    int64_t argument = hb_teller_fact(t, HB_FACT_ARGUMENT);
+    int64_t temp_bytes = hb_teller_fact(t, HB_FACT_TEMP);
+    int state = hb_teller_percent(argument, total);
+    int temp = hb_teller_percent(temp_bytes, total);
+    int outputs =
+        argument >= 0 && temp_bytes >= 0 && hb_teller_fact(t, HB_FACT_OUTPUT) > 0
+            ? hb_teller_percent(difference(total, hb_add_sat(argument, temp_bytes)), total)
+            : 0;
+    if (outputs < TOLD)
+        return hb_teller_text(t, "%d %% of it is the state that stays, %d %% are temporaries.",
+                              state, temp);
+    return hb_teller_text(
+        t, "%d %% of it is the state that stays, %d %% are temporaries, %d %% are outputs.", state,
+        temp, outputs);
+}
+
 void hb_tell_totals(const struct teller *t)
 {
     struct hb_story *s = t->story;
     int64_t argument = hb_teller_fact(t, HB_FACT_ARGUMENT);
-    int64_t temp = hb_teller_fact(t, HB_FACT_TEMP);
     int64_t total = hb_teller_fact(t, HB_FACT_TOTAL);
     s->title = "The program was compiled; this is what it takes on each device. Nothing failed.";
     s->wanted_of = "argument + output - alias + temporaries";
@@ -536,10 +555,7 @@ void hb_tell_totals(const struct teller *t)
         hb_teller_trait(t, true, HB_TRAIT_NOTHING);
         return;
     }
-    hb_teller_cause(t, HB_CAUSE_NONE,
-                    hb_teller_text(t, "%d %% of it is the state that stays, %d %% are temporaries.",
-                                   hb_teller_percent(argument, total),
-                                   hb_teller_percent(temp, total)));
+    hb_teller_cause(t, HB_CAUSE_NONE, describe_shares(t, total));
     check_donation(t);
     note_neighbours(t);
 }

@@ -45,6 +45,32 @@ expect 0 hbmsim explain $logs/maxtext.log
 out_has 'model: {preset: llama3-8b}'
 out_has 'maxtext: num_vocab_tiling: 8'
 
+# Outputs that are most of a program are named.
+printf 'Total memory size: 14.4 GB, Output size: 9.6 GB, Temp size: 2.4 GB, Argument size: 2.4 GB\n' >"$work/outputs.log"
+expect 0 hbmsim explain "$work/outputs.log"
+out_has '17 % of it is the state that stays, 17 % are temporaries, 67 % are outputs.'
+
+# What dmesg says of the card counts before PyTorch's message and behind it.
+dmesg='amdgpu 0000:c5:00.0: amdgpu: VRAM: 98304M 0x0000008000000000 - 0x00000097FFFFFFFF (98304M used)'
+hip='torch.OutOfMemoryError: HIP out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 15.24 GiB of which 15.09 GiB is free.'
+for order in "$dmesg|$hip" "$hip|$dmesg"; do
+    echo "$order" | tr '|' '\n' >"$work/card.log"
+    expect 0 hbmsim explain --json "$work/card.log"
+    out_has '"cause": "limit",'
+    out_has '"knob": "other_driver",'
+done
+
+# A slice's name is evidence of the device; a version that looks like one is not.
+reserve='RESOURCE_EXHAUSTED: Attempting to reserve 9.64G at the bottom of memory. That was not possible. There are 8.02G free, 0B reserved, and 8.02G reservable.'
+for slice in v5litepod-8:tpu-v5e v5e-8:tpu-v5e tpu-v5p-128:tpu-v5p v6e-8:tpu-v6e; do
+    printf 'Running on %s\n%s\n' "${slice%:*}" "$reserve" >"$work/slice.log"
+    expect 0 hbmsim explain --json "$work/slice.log"
+    out_has "\"device\": \"${slice#*:}\","
+done
+printf 'Loading model-v5e-large and yolov6e-8\n%s\n' "$reserve" >"$work/slice.log"
+expect 0 hbmsim explain --json "$work/slice.log"
+ok 'no device of a version' sh -c '! grep -q "\"device\": \"tpu" "$1"' - "$work/out"
+
 # Input without end.
 expect 2 hbmsim explain /dev/zero
 err_has '/dev/zero: error: no end after 64 MiB'
