@@ -59,6 +59,8 @@ static const char *const quiet_parallelism[] = {"disable_loss_parallel",
 static const char *const quiet_optimizer[] = {
     "lr", "eps", "beta*", "weight_decay", "implementation", "optimizer_factory_kwargs_by_name",
     NULL};
+static const char *const quiet_average[] = {"decay",     "half_life_fraction",   "start_step",
+                                            "step_bias", "update_every_n_steps", NULL};
 static const char *const quiet_model[] = {"hf_assets_path",
                                           "tokenizer_path",
                                           "print_after_conversion",
@@ -359,6 +361,15 @@ static const char *take_optimizer(struct hb_foreign *f, const struct hb_node *o)
     return name;
 }
 
+static void put_average(struct hb_foreign *f, const struct hb_node *c)
+{
+    const struct hb_node *a = hb_take(f, c, "ema_weights");
+    bool host = hb_take_bool(f, a, "offload_to_cpu", false);
+    if (hb_take_bool(f, a, "enable", false))
+        hb_put(f, "optimizer.ema", host ? "pinned_host" : "device");
+    hb_tell_rest(f, a, "ema_weights.", quiet_average);
+}
+
 static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
 {
     const struct hb_node *o = hb_take(f, c, "optimizer");
@@ -377,6 +388,7 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
         hb_put(f, "optimizer.params_offload", "pinned_host");
     }
     hb_tell_rest(f, o, "optimizer.", quiet_optimizer);
+    put_average(f, c);
 }
 
 /* What selective checkpointing by operation keeps: every second product, and attention. */

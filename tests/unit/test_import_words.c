@@ -249,6 +249,11 @@ static const struct row {
     {TITAN
      "[training]\nmax_norm = 0.0\n[optimizer]\nname = \"Lion\"\nearly_step_in_backward = true\n",
      "optimizer.in_backward=true", "optimizer.name: Lion; adamw's states are counted"},
+    {TITAN "[ema_weights]\nenable = true\ndecay = 0.99\n", "optimizer.ema=device", NULL},
+    {TITAN "[ema_weights]\nenable = true\noffload_to_cpu = true\n", "optimizer.ema=pinned_host",
+     NULL},
+    {TITAN "[ema_weights]\nenable = true\npolicy = \"cosine\"\n", "optimizer.ema=device",
+     "ema_weights.policy"},
     {"model_spec: {name: llama3, flavor: 405B}\nactivation_checkpoint: null\n"
      "parallelism: {data_parallel_shard_degree: 64}\n",
      "remat.policy=none", NULL},
