@@ -467,4 +467,20 @@ static inline int64_t hb_titan_expert_ways(const struct hb_spec *s)
     return s->mesh[HB_AX_EXPERT] * (s->sharding.expert_tensor == 1 ? s->mesh[HB_AX_TENSOR] : 1);
 }
 
+/* Ranks that share the states of torchtitan's dense weights. */
+static inline int64_t hb_titan_shard_ranks(const struct hb_spec *s)
+{
+    int64_t sequence = s->sharding.states_over_sequence ? s->mesh[HB_AX_SEQUENCE] : 1;
+    return s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] * sequence;
+}
+
+/* Lion by torch's own ops (lion-pytorch): kernels take no DTensors, which shards of FSDP2 and of
+ * tensor parallelism are. */
+static inline bool hb_titan_lion_is_eager(const struct hb_spec *s)
+{
+    bool split = hb_titan_shard_ranks(s) > 1 || s->mesh[HB_AX_TENSOR] > 1;
+    return s->optimizer.name == HB_OPT_LION && split && !s->precision.master && !s->runtime.fsdp1 &&
+           s->runtime.framework != HB_FW_MEGATRON;
+}
+
 #endif

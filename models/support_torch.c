@@ -101,49 +101,6 @@ static bool offload_is_known(const struct hb_spec *s, bool plain, bool tune)
     return plain ? tune && params == HB_PLACE_NONE : params == HB_PLACE_PINNED_HOST;
 }
 
-static bool has_experts(const struct hb_model *m)
-{
-    for (int i = 0; i < m->block_count; i++)
-        if (m->blocks[i].moe.experts)
-            return true;
-    return false;
-}
-
-/* A hook of each parameter's: of one device, or of FSDP2's shards, whose gradients are whole after
- * one pass. */
-static bool check_in_backward(const struct hb_refusing *r, const struct hb_spec *s)
-{
-    static const char *const key = "optimizer.in_backward";
-    bool fsdp = s->mesh[HB_AX_FSDP] > 1, mega = s->runtime.framework == HB_FW_MEGATRON;
-    const struct hb_refusal gaps[] = {
-        {mega, key, "is torchtitan's and torchtune's; use false"},
-        {!mega && s->precision.master, key, "ZeRO updates after the pass; use false"},
-        {!fsdp && s->mesh[HB_AX_DATA] > 1, key,
-         "not simulated with DistributedDataParallel; use false, or mesh.fsdp"},
-        {s->batch.accumulate > 1, key, "updates after each pass; use batch.accumulate: 1"},
-        {!mega && s->mesh[HB_AX_PIPELINE] > 1, key,
-         "torchtitan has none with pipelines; use false"},
-        {!mega && hb_titan_expert_ways(s) > 1, key,
-         "torchtitan has none with expert parallelism; use false"},
-        {fsdp && !mega && has_experts(&s->model), key,
-         "not simulated with experts and FSDP yet; use false"},
-        {s->runtime.fsdp1, key, "FSDP1 has one parameter a unit; use false, or FSDP2"},
-        {fsdp && s->loss.chunks > 1, key, "not simulated with loss.chunks and FSDP yet; use false"},
-        {fsdp && s->loss.kind != HB_LOSS_LM, key,
-         "not simulated with this loss.kind yet; use false"},
-        {fsdp && s->optimizer.params_offload != HB_PLACE_NONE, key,
-         "not simulated with params_offload yet; use false"},
-    };
-    return !s->optimizer.in_backward || HB_REFUSE(r, gaps);
-}
-
-/* Ranks that share the states of torchtitan's dense weights. */
-static int64_t shard_ranks(const struct hb_spec *s)
-{
-    int64_t sequence = s->sharding.states_over_sequence ? s->mesh[HB_AX_SEQUENCE] : 1;
-    return s->mesh[HB_AX_FSDP] * s->mesh[HB_AX_EXPERT] * sequence;
-}
-
 /* Without FSDP: one device, or copies, whose states DeepSpeed's ZeRO splits. */
 static bool check_plain(const struct hb_refusing *r, const struct hb_spec *s)
 {
@@ -205,7 +162,7 @@ static bool check_fsdp(const struct hb_refusing *r, const struct hb_spec *s)
     const struct hb_refusal gaps[] = {
         {s->sharding.reshard_ranks > 0 && !s->sharding.reshard_after_forward,
          "sharding.reshard_after_forward", "must be true for reshard_ranks"},
-        {s->sharding.reshard_ranks > 0 && shard_ranks(s) % s->sharding.reshard_ranks,
+        {s->sharding.reshard_ranks > 0 && hb_titan_shard_ranks(s) % s->sharding.reshard_ranks,
          "sharding.reshard_ranks", "does not divide mesh.fsdp; use one that does"},
         {s->sharding.reshard_ranks > 0 && s->mesh[HB_AX_TENSOR] > 1, "sharding.reshard_ranks",
          "PyTorch cannot with tensor parallelism; use 0, or mesh.tensor 1"},
@@ -238,7 +195,7 @@ static bool check_zero3(const struct hb_refusing *r, const struct hb_spec *s)
         {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor", "not simulated with ZeRO-3 yet; use 1"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence", "not simulated with ZeRO-3 yet; use 1"},
         {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline", "DeepSpeed has none with ZeRO-3; use 1"},
-        {has_experts(&s->model), "precision.master",
+        {hb_model_has_experts(&s->model), "precision.master",
          "ZeRO-3 is not simulated with experts yet; use none (FSDP)"},
         {!s->sharding.reshard_after_forward, "sharding.reshard_after_forward",
          "is FSDP's; ZeRO-3's is runtime.reuse_distance; use true"},
@@ -260,7 +217,8 @@ static bool check_fsdp1(const struct hb_refusing *r, const struct hb_spec *s)
         {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor", "not simulated with runtime.fsdp1 yet; use 1"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
          "not simulated with runtime.fsdp1 yet; use 1"},
-        {has_experts(&s->model), "runtime.fsdp1", "not simulated with experts yet; use false"},
+        {hb_model_has_experts(&s->model), "runtime.fsdp1",
+         "not simulated with experts yet; use false"},
         {s->sharding.reshard_ranks > 0, "sharding.reshard_ranks", "is FSDP2's; use 0"},
         {s->runtime.wrap_root, "runtime.wrap",
          "FSDP1 has the ends in its root by itself; use split"},
@@ -275,7 +233,8 @@ static bool check_second(const struct hb_refusing *r, const struct hb_spec *s, c
                          bool asked, bool tied)
 {
     const struct hb_refusal gaps[] = {
-        {asked && has_experts(&s->model), key, "not simulated with experts yet; use false"},
+        {asked && hb_model_has_experts(&s->model), key,
+         "not simulated with experts yet; use false"},
         {asked && s->runtime.fsdp1, key, "not simulated with runtime.fsdp1 yet; use false"},
         {asked && (s->runtime.wrap_root || tied), key,
          "not simulated where the ends are the root's own yet (runtime.wrap: root, "
@@ -309,7 +268,7 @@ static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, boo
     return check_second(r, s, "loss.value", s->loss.value, tied) && ok;
 }
 
-/* torch.distributed.pipelining under FSDP2, as torchtitan drives it. */
+/* torch.distributed.pipelining as torchtitan drives it: under FSDP2, or of whole weights. */
 static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
 {
     const struct hb_pipe *p = &s->pipeline;
@@ -321,9 +280,17 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
     const struct hb_refusal gaps[] = {
         {p->schedule == HB_SCHED_SPMD, "pipeline.schedule",
          "spmd is of XLA programs; use gpipe, 1f1b, interleaved, zero_bubble, zbv or dualpipe_v"},
-        {plain, "mesh.fsdp",
-         "pipelines of torchtitan are simulated with FSDP only yet; use mesh.fsdp above 1, or "
+        {plain && s->mesh[HB_AX_DATA] > 1, "mesh.data",
+         "DistributedDataParallel has no other axis in torchtitan; use mesh.fsdp, or "
          "runtime.framework: megatron"},
+        {plain && s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
+         "not simulated with pipelines and no FSDP yet; use 1, or mesh.fsdp above 1"},
+        {plain && s->precision.params != s->precision.compute, "precision.params",
+         "torchtitan turns mixed precision off with pipelines and no FSDP; use params as compute"},
+        {plain && s->loss.chunks > 1, "loss.chunks",
+         "not simulated with pipelines and no FSDP yet; use 1"},
+        {plain && p->schedule == HB_SCHED_DUALPIPE_V, "pipeline.schedule",
+         "dualpipe_v is simulated with FSDP only yet; use another"},
         {s->model.tied_embeddings, "model.tied_embeddings",
          "torchtitan's stages share no weights; use false"},
         {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with pipelines; use false"},
@@ -337,7 +304,7 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
         {s->loss.held != HB_HELD_NONE, "loss.held",
          "a pipeline holds its logits until their pass backwards by itself; use none"},
         {p->group > 0, "pipeline.group", "is Megatron's; use 0"},
-        {parts && s->sharding.reshard_after_forward, "sharding.reshard_after_forward",
+        {parts && s->sharding.reshard_after_forward && !plain, "sharding.reshard_after_forward",
          "PyTorch makes no gradients of weights that were given back before such a schedule parts "
          "its pass backwards; use false"},
         {bare, "pipeline.layers",
@@ -544,7 +511,7 @@ static bool check_titan_rest(const struct hb_refusing *r, const struct hb_spec *
          "torchtitan shards its states over the ranks of a sequence, too; use true"},
         {s->mesh[HB_AX_SEQUENCE] > 1 && s->sharding.sequence_kind == HB_SEQ_ALL_TO_ALL,
          "sharding.sequence_kind", "all_to_all is not torchtitan's; use all_gather or ring"},
-        {s->mesh[HB_AX_EXPERT] > 1 && !has_experts(&s->model), "mesh.expert",
+        {s->mesh[HB_AX_EXPERT] > 1 && !hb_model_has_experts(&s->model), "mesh.expert",
          "without experts is not torchtitan's; use mesh.fsdp"},
     };
     return HB_REFUSE(r, gaps);
@@ -584,7 +551,7 @@ static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, boo
     const char *key = f32 ? "precision.compute" : "precision.params";
     const char *experts = "experts are simulated with bf16 products of FSDP only; use bf16";
     const struct hb_refusal gaps[] = {
-        {has_experts(&s->model), key, experts},
+        {hb_model_has_experts(&s->model), key, experts},
         {s->runtime.compile, "runtime.compile",
          "not simulated with f32 products or autocast yet; use false"},
         {s->precision.fp8 != HB_FP8_NONE, "precision.fp8",
@@ -599,8 +566,9 @@ static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, boo
          "torchtune's is bf16 here; use bf16, or runtime.framework: torchtitan"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
          "not simulated with f32 products yet; use 1"},
-        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline",
-         "not simulated with f32 products yet; use 1"},
+        {s->mesh[HB_AX_PIPELINE] > 1 && (!plain || parts_passes(s)), "mesh.pipeline",
+         "not simulated with f32 products but without FSDP, where passes backwards are whole; use "
+         "1"},
         {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with f32 products yet; use false"},
         {f32 && s->precision.master, "precision.master", "ZeRO's products are in bf16; use none"},
     };
@@ -629,7 +597,8 @@ static bool check_graphs(const struct hb_refusing *r, const struct hb_spec *s, b
 
 static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
 {
-    bool plain = shard_ranks(s) == 1, zero3 = s->precision.master && s->mesh[HB_AX_FSDP] > 1;
+    bool plain = hb_titan_shard_ranks(s) == 1,
+         zero3 = s->precision.master && s->mesh[HB_AX_FSDP] > 1;
     bool tune = s->runtime.framework == HB_FW_TORCHTUNE;
     bool ok = check_titan_rest(r, s, plain);
     ok &= !plain || check_plain_tensor(r, s);
@@ -745,44 +714,15 @@ static bool check_megatron(struct hb_refusing *r, const struct hb_spec *s)
     return ok;
 }
 
-/* Updates that make nothing but their states: Adam's fused one, torch.optim.SGD (Megatron's
- * FusedSGD, which its distributed optimizer refuses), and Lion's kernels of DeepSpeed and
- * bitsandbytes, which take plain tensors. */
-static bool check_optimizer(const struct hb_refusing *r, const struct hb_spec *s)
-{
-    static const char *const key = "optimizer.name";
-    enum hb_optimizer name = s->optimizer.name;
-    bool mega = s->runtime.framework == HB_FW_MEGATRON;
-    bool shared = s->sharding.optimizer_over_data || s->mesh[HB_AX_FSDP] > 1;
-    bool dtensors = shard_ranks(s) > 1 && !s->precision.master && !s->runtime.fsdp1;
-    const struct hb_refusal gaps[] = {
-        {name == HB_OPT_ADAFACTOR, key,
-         "adafactor's temporaries are not simulated with torch; use adamw, sgd, momentum or lion"},
-        {name == HB_OPT_MUON, key,
-         "muon's temporaries are not simulated with torch; use adamw, sgd, momentum or lion"},
-        {mega && (name == HB_OPT_SGD || name == HB_OPT_MOMENTUM) && shared, key,
-         "Megatron's distributed optimizer and FSDP take Adam alone; use adamw, or "
-         "sharding.optimizer_over_data: false and mesh.fsdp 1"},
-        {mega && name == HB_OPT_LION, key, "megatron's is not simulated; use adamw"},
-        {!mega && name == HB_OPT_LION && dtensors, key,
-         "Lion's kernels (DeepSpeed, bitsandbytes) take no shards of FSDP2 or tensor parallelism; "
-         "use adamw, or precision.master: f32 (ZeRO)"},
-    };
-    return HB_REFUSE(r, gaps);
-}
-
 bool hb_support_torch(struct hb_diag *diag, const struct hb_node *root, const struct hb_spec *s)
 {
     struct hb_refusing r = {.diag = diag, .root = root, .before = "compiler: torch: "};
     const struct hb_refusal gaps[] = {
-        {s->optimizer.ema != HB_PLACE_NONE, "optimizer.ema",
-         "not simulated with torch yet; use none"},
         {s->model.mtp > 0 && s->runtime.framework != HB_FW_MEGATRON, "model.mtp",
          "simulated with megatron only yet; use mtp: 0, or runtime.framework: megatron"},
     };
     bool ok = HB_REFUSE(&r, gaps);
-    ok &= check_optimizer(&r, s);
-    ok &= check_in_backward(&r, s);
+    ok &= hb_support_torch_update(&r, s);
     ok &= s->runtime.framework == HB_FW_MEGATRON ? check_megatron(&r, s) : check_titan(&r, s);
     return ok;
 }

@@ -501,6 +501,27 @@ static void run_fill(struct hb_eager *e, const struct stage *stage)
     hb_program_close_loop(e->p, loop);
 }
 
+static void turn_momentum(struct hb_eager *e, const struct stage *stage)
+{
+    int64_t d = e->spec->model.d_model;
+    double flops = 0;
+    for (int i = 0; i < stage->part_count; i++) {
+        const struct part *p = &stage->parts[i];
+        double layers = (double)((p->trips[0] + p->trips[1]) * p->block->unit);
+        flops += layers * hb_eager_muon_flops(e->spec, p->block);
+    }
+    hb_eager_emit(e,
+                  (struct hb_op){.name = "turn momentum",
+                                 .kind = HB_OP_MATMUL,
+                                 .dtype = HB_DT_BF16,
+                                 .flops = flops,
+                                 .rows = d,
+                                 .cols = d,
+                                 .depth = d,
+                                 .batch = 1},
+                  e->sums, HB_NONE);
+}
+
 static void update(struct hb_eager *e, const struct stage *stage)
 {
     const struct hb_sharding *s = &e->spec->sharding;
@@ -524,6 +545,8 @@ static void update(struct hb_eager *e, const struct stage *stage)
                                  .kind = HB_OP_ELEMENTWISE,
                                  .moved_bytes = own * hb_eager_update_bytes(e->spec) + zeroed},
                   e->sums, HB_NONE);
+    if (e->spec->optimizer.name == HB_OPT_MUON && hb_eager_has_rule(e->spec))
+        turn_momentum(e, stage);
     if (s->optimizer_over_data && !hb_eager_updates_ahead(e))
         hb_eager_gather_updates(e, h, e->x, e->x);
 }

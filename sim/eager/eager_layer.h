@@ -77,5 +77,9 @@ double hb_eager_grad_bytes(const struct hb_spec *spec);
 double hb_eager_loss_bytes(const struct hb_loss *loss);
 /* ... and for one parameter by the optimizer's step. */
 double hb_eager_update_bytes(const struct hb_spec *spec);
+/* Torch runs the optimizer's rule op by op. */
+bool hb_eager_has_rule(const struct hb_spec *s);
+/* What Muon's products of a layer's whole matrices come to. */
+double hb_eager_muon_flops(const struct hb_spec *s, const struct hb_block *b);
 
 #endif

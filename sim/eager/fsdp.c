@@ -388,7 +388,7 @@ static void reduce(struct hb_fsdp *f, struct hb_unit *u, int slot)
 void hb_fsdp_unshard(struct hb_fsdp *f, struct hb_unit *u)
 {
     f->here = true;
-    for (; u; u = u->more)
+    for (; u && !f->plain; u = u->more)
         issue_gather(f, u);
     f->here = false;
 }
@@ -448,6 +448,8 @@ void hb_fsdp_after_backward(struct hb_fsdp *f, struct hb_unit *u)
 
 void hb_fsdp_reduce_whole(struct hb_fsdp *f, struct hb_unit *u)
 {
+    if (f->plain)
+        return;
     give_back(f, u->more ? u->more : u);
     reduce_both(f, u, f->replicas ? 1 : 0);
 }

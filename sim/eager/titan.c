@@ -89,12 +89,12 @@ static void run_microbatch(struct hb_titan *e)
     t->value_count = 0;
 }
 
-static int weight_count(const struct hb_titan_layer *l)
+int hb_titan_weight_count(const struct hb_titan_layer *l)
 {
     return l->unit.count + (l->unit.more ? l->experts.count : 0);
 }
 
-static const struct hb_weight *weight_at(const struct hb_titan_layer *l, int at)
+const struct hb_weight *hb_titan_weight_at(const struct hb_titan_layer *l, int at)
 {
     return at < l->unit.count ? &l->weights[at] : &l->expert_weights[at - l->unit.count];
 }
@@ -104,106 +104,34 @@ static bool is_tied(const struct hb_titan *e)
     return e->spec->model.tied_embeddings;
 }
 
-/* Each unit's weights, in the order of the model's parameters. */
-static void each_weight(struct hb_titan *e,
-                        void (*visit)(struct hb_titan *, const struct hb_weight *))
+void hb_titan_each_weight(struct hb_titan *e,
+                          void (*visit)(struct hb_titan *, const struct hb_weight *))
 {
     for (const struct hb_weight *w = e->end_weights; e->embeds && w < e->norm; w++)
         visit(e, w);
     for (int64_t i = 0; i < e->layer_count; i++) {
         e->t->where = e->layers[i].unit.where;
-        for (int w = 0; w < weight_count(&e->layers[i]); w++)
-            visit(e, weight_at(&e->layers[i], w));
+        for (int w = 0; w < hb_titan_weight_count(&e->layers[i]); w++)
+            visit(e, hb_titan_weight_at(&e->layers[i], w));
     }
     e->t->where = "";
     for (const struct hb_weight *w = e->norm; e->heads && w < e->head + !is_tied(e); w++)
         visit(e, w);
 }
 
-/* Elements of a rank's part of a weight; of FSDP1, whose units have one, all of the unit's at its
- * first. */
-static int64_t shard_count(struct hb_titan *e, const struct hb_weight *w)
-{
-    if (!e->fsdp.flat)
-        return hb_tape_size(e->t, hb_fsdp_rows(&e->fsdp, w), w->cols, 1);
-    if (w == e->end_weights)
-        return hb_fsdp_part(&e->fsdp, &e->root);
-    for (int64_t i = 0; i < e->layer_count; i++)
-        if (w == e->layers[i].weights)
-            return hb_fsdp_part(&e->fsdp, &e->layers[i].unit);
-    return 0;
-}
-
-static int64_t shard_bytes(struct hb_titan *e, const struct hb_weight *w, int64_t width)
-{
-    return hb_tape_size(e->t, shard_count(e, w), width, 1);
-}
-
 static void add_param(struct hb_titan *e, const struct hb_weight *w)
 {
-    int64_t bytes = shard_bytes(e, w, e->fsdp.param_bytes);
+    int64_t bytes = hb_titan_shard_bytes(e, w, e->fsdp.param_bytes);
     if (!e->fsdp.on_host && bytes)
         hb_tape_argument(e->t, e->fsdp.flat ? "parameters in one" : w->name, bytes, HB_CAT_PARAMS);
-}
-
-int64_t hb_titan_state_bytes(struct hb_titan *e, int64_t count, enum hb_dtype dtype, int64_t plain)
-{
-    enum { BLOCK = 256, SMALLEST = 4096, SCALE_BYTES = 4 };
-    int64_t bits = hb_dtype_bits(dtype);
-    if (dtype != HB_DT_Q8)
-        return hb_tape_size(e->t, count, bits < 8 ? 1 : bits / 8, 1);
-    if (count < SMALLEST || count % BLOCK != 0)
-        return hb_tape_size(e->t, count, plain, 1);
-    return hb_add_sat(count, (count / BLOCK + BLOCK) * SCALE_BYTES);
-}
-
-static int64_t state_bytes(struct hb_titan *e, const struct hb_weight *w, enum hb_dtype dtype)
-{
-    return hb_titan_state_bytes(e, shard_bytes(e, w, 1), dtype, e->fsdp.param_bytes);
-}
-
-static int moment_count(const struct hb_titan *e)
-{
-    return e->spec->optimizer.moment_count < 2 ? e->spec->optimizer.moment_count : 2;
-}
-
-void hb_titan_add_state(struct hb_titan *e, int which, int64_t bytes)
-{
-    const char *name = which ? "second moment" : "first moment";
-    uint32_t s =
-        hb_tape_make(e->t, (struct hb_made){"zeros_like", name, bytes, HB_CAT_OPTIMIZER, 0});
-    hb_tape_keep(e->t, s);
-}
-
-static void add_states(struct hb_titan *e, const struct hb_weight *w)
-{
-    for (int i = 0; i < moment_count(e) && shard_count(e, w); i++)
-        hb_titan_add_state(e, i, state_bytes(e, w, e->spec->optimizer.moments[i]));
-}
-
-/* Of the layers that are not run. */
-static void add_other_states(struct hb_titan *e)
-{
-    for (int i = 0; i < moment_count(e); i++) {
-        int64_t sum = 0;
-        for (int64_t k = 0; k < e->layer_count; k++) {
-            const struct hb_titan_layer *l = &e->layers[k];
-            for (int w = 0; w < weight_count(l); w++) {
-                int64_t each = state_bytes(e, weight_at(l, w), e->spec->optimizer.moments[i]);
-                sum = hb_add_sat(sum, hb_tape_size(e->t, each, l->left_out, 1));
-            }
-        }
-        if (sum)
-            hb_titan_add_state(e, i, sum);
-    }
 }
 
 /* Elements of the weights of a layer on the rank. */
 static int64_t part_count(struct hb_titan *e, const struct hb_titan_layer *l)
 {
     int64_t sum = 0;
-    for (int w = 0; w < weight_count(l); w++)
-        sum = hb_add_sat(sum, shard_bytes(e, weight_at(l, w), 1));
+    for (int w = 0; w < hb_titan_weight_count(l); w++)
+        sum = hb_add_sat(sum, hb_titan_shard_bytes(e, hb_titan_weight_at(l, w), 1));
     return sum;
 }
 
@@ -221,7 +149,7 @@ int64_t hb_titan_elements(struct hb_titan *e)
 {
     int64_t elements = left_out_count(e);
     for (int i = 0; i < e->end_count - is_tied(e); i++)
-        elements = hb_add_sat(elements, shard_bytes(e, &e->end_weights[i], 1));
+        elements = hb_add_sat(elements, hb_titan_shard_bytes(e, &e->end_weights[i], 1));
     for (int64_t i = 0; i < e->layer_count; i++)
         elements = hb_add_sat(elements, part_count(e, &e->layers[i]));
     return elements;
@@ -244,7 +172,7 @@ static void add_all_params(struct hb_titan *e)
 {
     int64_t more = left_out_count(e);
     if (!e->zero3)
-        each_weight(e, add_param);
+        hb_titan_each_weight(e, add_param);
     if (e->zero)
         hb_titan_add_zero(e);
     else if (e->fsdp.plain && e->spec->mesh[HB_AX_DATA] > 1)
@@ -260,16 +188,6 @@ static void add_all_params(struct hb_titan *e)
     else if (more)
         hb_tape_argument(e->t, "weights of other layers",
                          hb_tape_size(e->t, more, e->fsdp.param_bytes, 1), HB_CAT_PARAMS);
-}
-
-/* Paged states and those of parameters on the host are no memory of the allocator's. */
-static void add_all_states(struct hb_titan *e)
-{
-    if (e->spec->optimizer.offload != HB_PLACE_NONE)
-        return;
-    if (!e->fsdp.update)
-        each_weight(e, add_states);
-    add_other_states(e);
 }
 
 /* torchtitan/distributed/cudagraph.py: the first step's passes run on a stream of their own, then
@@ -311,8 +229,8 @@ static void run_step(struct hb_titan *e, bool first)
     e->t->phase = HB_PHASE_OPTIMIZER;
     if (e->zero)
         hb_titan_update_zero(e, first);
-    else if (first)
-        add_all_states(e);
+    else
+        hb_titan_update(e);
     if (e->fsdp.plain && e->ways > 1)
         hb_titan_share_table(e);
     if (!(e->fsdp.flat || e->spec->runtime.cuda_graphs) || !first)
@@ -559,7 +477,7 @@ static void update_unit(void *context, const struct hb_unit *u)
     const char *where = e->t->where;
     e->t->where = u->where;
     for (int i = 0; i < u->count && e->first_step; i++)
-        add_states(e, &u->weights[i]);
+        hb_titan_add_states(e, &u->weights[i]);
     e->t->where = where;
 }
 
@@ -646,6 +564,8 @@ static void build(struct hb_titan *e)
     e->pipeline = hb_pipeline_of(spec);
     place_stages(e);
     bool zero3 = hb_titan_is_zero3(spec);
+    for (int i = 0; i < HB_TITAN_UPDATE_NAMES; i++)
+        e->update_names[i] = HB_NONE;
     e->grpo = spec->loss.kind == HB_LOSS_GRPO;
     share_states(e, zero3);
     if (e->stages || zero3 || e->grpo || e->t->autocast || spec->runtime.cuda_graphs)
@@ -739,6 +659,7 @@ void hb_titan_lower(struct hb_tape *t, const struct hb_spec *spec, const struct 
                            .tune = spec->runtime.framework == HB_FW_TORCHTUNE};
     build(e);
     add_model(e);
+    hb_titan_add_average(e, left_out_count(e));
     if (e->grpo && spec->loss.value)
         add_value(e);
     if (e->grpo && spec->loss.reference)

@@ -110,6 +110,15 @@ struct hb_passed {
     uint32_t count;
 };
 
+/* What the code of an optimizer's step calls what it makes. */
+enum hb_titan_update_name {
+    HB_TITAN_UPDATE,
+    HB_TITAN_SQUARE,
+    HB_TITAN_FOURTH,
+    HB_TITAN_SQUARED,
+    HB_TITAN_UPDATE_NAMES
+};
+
 struct hb_titan {
     struct hb_tape *t;
     const struct hb_spec *spec;
@@ -144,8 +153,11 @@ struct hb_titan {
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
     int stash_count;
     struct again *spare_again; /* of layers run again for their weights' gradients */
-    struct hb_zero *zero;      /* DeepSpeed's ZeRO; null: not this */
-    struct hb_zero3 *zero3;    /* ... its third stage; null: not this */
+    uint32_t update_names[HB_TITAN_UPDATE_NAMES]; /* storages; HB_NONE */
+    uint32_t *copies;                             /* of parameters, on their way to the host */
+    uint32_t copy_count;
+    struct hb_zero *zero;   /* DeepSpeed's ZeRO; null: not this */
+    struct hb_zero3 *zero3; /* ... its third stage; null: not this */
     struct hb_titan_chunk *chunks;
     int64_t chunk_count;
     bool grpo;                   /* the loss is of log-probabilities by sequence */
@@ -224,6 +236,18 @@ uint32_t hb_titan_back_log_probabilities(struct hb_titan *e, struct hb_titan_chu
 /* The gradients of the logits, from the last chunk, all of which autograd runs before it goes on to
  * the head. */
 void hb_titan_back_loss(struct hb_titan *e);
+int hb_titan_weight_count(const struct hb_titan_layer *l);
+const struct hb_weight *hb_titan_weight_at(const struct hb_titan_layer *l, int at);
+/* Each unit's weights, in the order of the model's parameters. */
+void hb_titan_each_weight(struct hb_titan *e,
+                          void (*visit)(struct hb_titan *, const struct hb_weight *));
+/* Of a rank's part of a weight, an element so wide. */
+int64_t hb_titan_shard_bytes(struct hb_titan *e, const struct hb_weight *w, int64_t width);
+/* optimizer.ema, before the first step; left_out: elements of layers that are not run. */
+void hb_titan_add_average(struct hb_titan *e, int64_t left_out);
+/* The optimizer's step: see titan_update.c. */
+void hb_titan_update(struct hb_titan *e);
+void hb_titan_add_states(struct hb_titan *e, const struct hb_weight *w);
 /* Elements of the model's weights on the rank, those of layers that are not run among them. */
 int64_t hb_titan_elements(struct hb_titan *e);
 /* Of a state of so many elements. In 8 bit: codes with an f32 scale for each 256 of them and a

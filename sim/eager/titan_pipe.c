@@ -7,7 +7,8 @@
  *   a gradient   of an input is held until it is sent: with several stages a rank, to the end
  *
  * Each stage is an FSDP root of its own, with streams of its own. Its weights stay whole after a
- * pass backwards, their gradients are added up whole, and all is reduced after its last pass. */
+ * pass backwards, their gradients are added up whole, and all is reduced after its last pass.
+ * Without FSDP weights are there whole, and gradients stay. */
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
@@ -87,7 +88,7 @@ static uint32_t take(uint32_t *place)
 
 static uint32_t receive(struct hb_titan *e, const char *name)
 {
-    int64_t bytes = hb_tape_size(e->t, e->rows, e->spec->model.d_model, 2);
+    int64_t bytes = hb_tape_size(e->t, e->rows, e->spec->model.d_model, e->stream_bytes);
     e->t->where = "";
     return hb_tape_make(e->t, (struct hb_made){"receive", name, bytes, HB_CAT_COMMUNICATION, 0});
 }
@@ -400,7 +401,8 @@ static void back_weights(struct pipe *w, int64_t chunk, int64_t microbatch)
 static struct hb_sums *find_sums(const struct pipe *w)
 {
     const struct hb_titan *e = w->e;
-    bool gathers = e->spec->sharding.reshard_after_forward || (e->by_chunk && e->heads);
+    bool gives = e->spec->sharding.reshard_after_forward && !e->fsdp.plain;
+    bool gathers = gives || (e->by_chunk && e->heads);
     return e->t->server && !gathers ? e->t->server->sums : NULL;
 }
 

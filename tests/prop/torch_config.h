@@ -154,6 +154,29 @@ static void torch_titan_remat(struct hb_str *s, struct hb_rng *rng, struct hb_rn
                 budget ? TORCH_ONE_OF(&side, ", budget: 0", ", budget: 0.3", ", budget: 0.7") : "");
 }
 
+static void torch_titan_loss(struct hb_str *s, struct hb_rng *rng, bool plain)
+{
+    if (torch_chance(rng, 15))
+        hb_str_addf(s, "loss: {kind: grpo, reference: %s%s}\n", TORCH_ONE_OF(rng, "true", "false"),
+                    TORCH_ONE_OF(rng, "", ", value: true", ", entropy: false", ", entropy: true"));
+    else
+        torch_loss(s, rng, plain);
+}
+
+static const char *torch_average(struct hb_rng *rng)
+{
+    hb_rng_range(rng, 0, 1);
+    return TORCH_ONE_OF(rng, "", "", "", "", "", "ema: device, ", "ema: pinned_host, ");
+}
+
+/* own: of a rule that says itself what it keeps. */
+static const char *torch_moments(struct hb_rng *rng, bool own)
+{
+    const char *told = TORCH_ONE_OF(rng, "moments: [f32, f32], ", "moments: [bf16, bf16], ",
+                                    "moments: [q8, q8], ");
+    return own ? "" : told;
+}
+
 /* plain: without FSDP, one device or copies. What side draws moves nothing else. */
 static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side, bool plain,
                         bool experts)
@@ -167,6 +190,10 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side
     int64_t data = torch_power(rng, plain ? 3 : 1);
     bool tune = plain && data == 1 && torch_chance(rng, 50);
     bool zero = plain && data > 1 && torch_chance(rng, 50);
+    struct hb_rng rule = side; /* what it draws moves nothing else */
+    const char *averaged = torch_average(&rule);
+    const char *own = TORCH_ONE_OF(&rule, "", "", "", "name: muon, others: adamw, ",
+                                   "name: adafactor, ", "name: lion, ");
     hb_str_addf(s,
                 "batch: {global: %lld, seq: %lld, accumulate: %lld}\n"
                 "mesh: {data: %lld, fsdp: %lld, tensor: %lld, sequence: %lld, expert: %lld}\n",
@@ -188,26 +215,23 @@ static void torch_titan(struct hb_str *s, struct hb_rng *rng, struct hb_rng side
     if (plain)
         hb_str_addf(s,
                     "precision: {params: %s, grads: params%s}\n"
-                    "optimizer: {in_backward: %s, moments: [%s], offload: %s}\n",
+                    "optimizer: {%s%sin_backward: %s, %soffload: %s}\n",
                     TORCH_ONE_OF(&side, "bf16", "bf16", "f32", "f32, compute: f32"),
-                    zero ? ", master: f32" : "",
+                    zero ? ", master: f32" : "", averaged, own,
                     data == 1 && accumulate == 1 ? TORCH_ONE_OF(rng, "true", "false") : "false",
-                    TORCH_ONE_OF(rng, "f32, f32", "bf16, bf16", "q8, q8"),
+                    torch_moments(rng, *own),
                     tune ? TORCH_ONE_OF(rng, "none", "none", "pinned_host") : "none");
     else
         hb_str_addf(
-            s, "precision: {params: %s, grads: %s%s}\noptimizer: {%s%s}\n",
+            s, "precision: {params: %s, grads: %s%s}\noptimizer: {%s%s%s}\n",
             TORCH_ONE_OF(&side, "f32", "f32", "f32", "f32", "bf16", "bf16", "f32, compute: f32"),
             TORCH_ONE_OF(rng, "f32", "f32", "bf16"),
-            TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"),
-            TORCH_ONE_OF(&side, "", "", "", "name: sgd, ", "name: momentum, "),
+            TORCH_ONE_OF(rng, "", "", ", fp8: tensorwise, fp8_gather: true"), averaged,
+            *own ? "name: lion, "
+                 : TORCH_ONE_OF(&side, "", "", "", "name: sgd, ", "name: momentum, "),
             TORCH_ONE_OF(rng, "", "", "", "in_backward: true",
                          "offload: pinned_host, params_offload: pinned_host"));
-    if (torch_chance(rng, 15))
-        hb_str_addf(s, "loss: {kind: grpo, reference: %s%s}\n", TORCH_ONE_OF(rng, "true", "false"),
-                    TORCH_ONE_OF(rng, "", ", value: true", ", entropy: false", ", entropy: true"));
-    else
-        torch_loss(s, rng, plain);
+    torch_titan_loss(s, rng, plain);
     bool fsdp1 = fsdp > 1 && data * tensor * sequence == 1 && !experts && torch_chance(rng, 40);
     hb_str_addf(s, "hardware: {device: nvidia-h100, count: %lld}\n",
                 (long long)(data * fsdp * tensor * sequence * expert));
@@ -247,12 +271,16 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
     struct hb_rng side = *rng; /* what it draws moves nothing else */
     int64_t data = torch_chance(&side, 30) ? 2 : 1;
     int64_t fsdp = 2 * torch_power(rng, 2), tensor = torch_power(rng, 1);
+    struct hb_rng bare = side; /* nor this */
+    bool whole_weights = !experts && hb_rng_range(&bare, 0, 99) % 3 == 0;
     int64_t expert = experts ? torch_power(rng, 1) : 1;
     int64_t sequence = torch_chance(rng, 70) ? 1 : 2 * torch_power(rng, 2);
     int64_t stages = 2 * torch_power(rng, 1), microbatches = stages * hb_rng_range(rng, 1, 3);
     const char *schedule = experts ? TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved")
                                    : TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved",
                                                   "zero_bubble", "zbv", "dualpipe_v");
+    if (whole_weights)
+        data = fsdp = tensor = sequence = 1;
     bool single = hb_str_same(schedule, "gpipe") || hb_str_same(schedule, "1f1b");
     bool whole = single || hb_str_same(schedule, "interleaved");
     hb_str_addf(s,
@@ -270,11 +298,14 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
                 TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"),
                 expert > 1 ? "true" : "false",
                 whole ? TORCH_ONE_OF(rng, "true", "false") : "false");
-    hb_str_addf(s, "remat: {policy: %s, every: %lld}\nprecision: {grads: %s}\n",
-                whole ? TORCH_ONE_OF(rng, "none", "full",
-                                     "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
-                      : TORCH_ONE_OF(rng, "none", "full"),
-                (long long)hb_rng_range(rng, 1, 2), TORCH_ONE_OF(rng, "f32", "bf16"));
+    hb_str_addf(
+        s, "remat: {policy: %s, every: %lld}\nprecision: {%sgrads: %s}\n",
+        whole
+            ? TORCH_ONE_OF(rng, "none", "full", "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
+            : TORCH_ONE_OF(rng, "none", "full"),
+        (long long)hb_rng_range(rng, 1, 2),
+        whole_weights ? TORCH_ONE_OF(&bare, "params: bf16, ", "params: f32, compute: f32, ") : "",
+        whole_weights ? "params" : TORCH_ONE_OF(rng, "f32", "bf16"));
     hb_str_addf(s,
                 "loss: {kernel: %s, chunks: %lld}\nhardware: {device: nvidia-h100, count: %lld}\n"
                 "runtime: {framework: torchtitan, compile: %s}\n",
