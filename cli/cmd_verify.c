@@ -12,6 +12,7 @@
 #include "cli/head.h"
 #include "cli/input.h"
 #include "cli/keep.h"
+#include "models/emit.h"
 #include "models/schema.h"
 #include "sim/engine/result.h"
 
@@ -71,7 +72,8 @@ static void print_row(FILE *out, const char *name, int64_t compiled, int64_t pre
 }
 
 static void print_text(struct hb_env *env, FILE *out, const struct options *o,
-                       const struct hb_result *r, const struct hb_compiled *c)
+                       const struct hb_spec *spec, const struct hb_result *r,
+                       const struct hb_compiled *c)
 {
     char text[HB_SIZE_TEXT];
     const struct hb_memory *m = &r->memory;
@@ -90,19 +92,21 @@ static void print_text(struct hb_env *env, FILE *out, const struct options *o,
             hb_size_print(
                 fits ? r->budget_bytes - c->total_bytes : c->total_bytes - r->budget_bytes, text),
             fits ? "free" : "too much", 100 * ((double)m->peak_bytes / (double)c->total_bytes - 1));
-    if (o->maxtext && *hb_compile_unsaid(env, r->spec))
-        fprintf(out, "\nMaxText compiled something else where its settings cannot say it:\n%s",
-                hb_compile_unsaid(env, r->spec));
+    if (o->maxtext && *hb_compile_unsaid(env, spec))
+        fprintf(out,
+                "\nMaxText compiled, and the prediction is of, something else where its settings "
+                "cannot say it:\n%s",
+                hb_compile_unsaid(env, spec));
 }
 
-static void print_answer(struct hb_env *env, const struct options *o, const struct hb_result *r,
-                         const struct hb_compiled *c)
+static void print_answer(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
+                         const struct hb_result *r, const struct hb_compiled *c)
 {
     struct hb_out *out = hb_out_open(env, o->common.output);
     if (o->common.json)
         print_json(env, hb_out_file(out), r, c);
     else
-        print_text(env, hb_out_file(out), o, r, c);
+        print_text(env, hb_out_file(out), o, spec, r, c);
     hb_out_close(out);
 }
 
@@ -117,11 +121,13 @@ static int print_input(struct hb_env *env, const struct options *o, const struct
     return HB_EXIT_YES;
 }
 
-static int compile(struct hb_env *env, const struct options *o, const struct hb_result *r)
+/* r is of what the program that compiles makes of spec. */
+static int compile(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
+                   const struct hb_result *r)
 {
     struct hb_compile_ask ask = {.python = o->python,
                                  .seconds = o->seconds,
-                                 .spec = r->spec,
+                                 .spec = spec,
                                  .maxtext = o->maxtext,
                                  .setting = o->setting.items,
                                  .setting_count = o->setting.count};
@@ -145,7 +151,7 @@ static int compile(struct hb_env *env, const struct options *o, const struct hb_
     }
     if (o->keep && !hb_keep_record(env, o->keep, o->id, r->spec, r->budget_bytes, &c))
         return HB_EXIT_INPUT;
-    print_answer(env, o, r, &c);
+    print_answer(env, o, spec, r, &c);
     return c.total_bytes <= r->budget_bytes ? HB_EXIT_YES : HB_EXIT_NO;
 }
 
@@ -165,9 +171,12 @@ static int run(struct hb_env *env, int argc, char **argv)
                HB_EXIT_INPUT;
     if (o.input)
         return print_input(env, &o, &spec);
-    if (!hb_result_brief(env->arena, env->diag, &spec, &device, &result))
+    struct hb_spec own = spec;
+    if (o.maxtext && !hb_emit_back(env->arena, HB_EMIT_MAXTEXT, &spec, env->data_dir, &own))
+        own = spec; /* of a model that it has no name for */
+    if (!hb_result_brief(env->arena, env->diag, &own, &device, &result))
         return HB_EXIT_INPUT;
-    return compile(env, &o, &result);
+    return compile(env, &o, &spec, &result);
 }
 
 static const struct hb_opt options[] = {

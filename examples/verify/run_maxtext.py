@@ -44,6 +44,9 @@ def run_program(program, settings, answer):
     except ImportError as e:
         raise Machine('MaxText lacks a package: %s; install its own with: pip install -e %s' % (
             e, root)) from e
+    except SyntaxError as e:
+        raise Machine('Python %d.%d does not read that MaxText (%s, line %s); --python names another' % (
+            *sys.version_info[:2], os.path.basename(e.filename or '?'), e.lineno)) from e
     except SystemExit as e:
         if e.code:
             raise Machine('train_compile ended with %s' % e.code) from e

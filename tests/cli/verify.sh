@@ -327,6 +327,8 @@ assert keys['compile_topology'] == 'v5e-64' and keys['model_name'] == 'llama3-8b
 assert keys['ici_fsdp_parallelism'] == '64' and keys['per_device_batch_size'] == '1', keys
 if keys.get('fail') == 'import':
     import nothing_of_this_name
+if keys.get('fail') == 'syntax':
+    exec('type Context = ', {})
 if keys.get('fail') == 'raise':
     raise ValueError('unknown setting')
 if keys.get('fail') == 'exit':
@@ -352,12 +354,15 @@ PY
 PYTHONPATH=$work/modules exec python3 "\$@"
 SH
     expect 0 verify fake --maxtext "$work/checkout"
-    out_has 'for v5e:8x8: 7.00 GiB of 15.75; predicted 7.05'
+    # predicted is what MaxText makes of its settings
+    out_has 'for v5e:8x8: 7.00 GiB of 15.75; predicted 6.07'
     out_has 'argument       3.00 GiB'
     out_has 'temp           4.00 GiB'
     out_has 'host           2.00 KiB'
     expect 3 verify fake --maxtext "$work/checkout" --setting fail=import
     err_has "MaxText lacks a package: No module named 'nothing_of_this_name'"
+    expect 3 verify fake --maxtext "$work/checkout" --setting fail=syntax
+    err_has 'does not read that MaxText (<string>, line 1); --python names another'
     expect 3 verify fake --maxtext "$work/checkout" --setting fail=raise
     err_has 'train_compile failed: unknown setting'
     expect 3 verify fake --maxtext "$work/checkout" --setting fail=exit
