@@ -196,7 +196,6 @@ static const struct meaning {
     {"slurm", HOST},
     {"slurmstepd", HOST},
     {"smem", CHIP | MEMORY | THING},
-    {"spark", HOST},
     {"sram", CHIP | MEMORY | THING},
     {"srun", HOST},
     {"step", OWNER},
