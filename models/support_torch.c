@@ -283,14 +283,10 @@ static bool check_titan_pipeline(const struct hb_refusing *r, const struct hb_sp
         {plain && s->mesh[HB_AX_DATA] > 1, "mesh.data",
          "DistributedDataParallel has no other axis in torchtitan; use mesh.fsdp, or "
          "runtime.framework: megatron"},
-        {plain && s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor",
-         "not simulated with pipelines and no FSDP yet; use 1, or mesh.fsdp above 1"},
         {plain && s->precision.params != s->precision.compute, "precision.params",
          "torchtitan turns mixed precision off with pipelines and no FSDP; use params as compute"},
         {plain && s->loss.chunks > 1, "loss.chunks",
          "not simulated with pipelines and no FSDP yet; use 1"},
-        {plain && p->schedule == HB_SCHED_DUALPIPE_V, "pipeline.schedule",
-         "dualpipe_v is simulated with FSDP only yet; use another"},
         {s->model.tied_embeddings, "model.tied_embeddings",
          "torchtitan's stages share no weights; use false"},
         {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with pipelines; use false"},
@@ -566,9 +562,6 @@ static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, boo
          "torchtune's is bf16 here; use bf16, or runtime.framework: torchtitan"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence",
          "not simulated with f32 products yet; use 1"},
-        {s->mesh[HB_AX_PIPELINE] > 1 && (!plain || parts_passes(s)), "mesh.pipeline",
-         "not simulated with f32 products but without FSDP, where passes backwards are whole; use "
-         "1"},
         {s->runtime.fsdp1, "runtime.fsdp1", "not simulated with f32 products yet; use false"},
         {f32 && s->precision.master, "precision.master", "ZeRO's products are in bf16; use none"},
     };

@@ -231,7 +231,7 @@ static void run_step(struct hb_titan *e, bool first)
         hb_titan_update_zero(e, first);
     else
         hb_titan_update(e);
-    if (e->fsdp.plain && e->ways > 1)
+    if (e->fsdp.plain && e->ways > 1 && e->embeds)
         hb_titan_share_table(e);
     if (!(e->fsdp.flat || e->spec->runtime.cuda_graphs) || !first)
         free_gradients(e);

@@ -280,7 +280,7 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
                                    : TORCH_ONE_OF(rng, "gpipe", "1f1b", "interleaved",
                                                   "zero_bubble", "zbv", "dualpipe_v");
     if (whole_weights)
-        data = fsdp = tensor = sequence = 1;
+        data = fsdp = sequence = 1;
     bool single = hb_str_same(schedule, "gpipe") || hb_str_same(schedule, "1f1b");
     bool whole = single || hb_str_same(schedule, "interleaved");
     hb_str_addf(s,
@@ -298,14 +298,14 @@ static void torch_pipes(struct hb_str *s, struct hb_rng *rng, bool experts)
                 TORCH_ONE_OF(rng, "ring", "all_gather"), TORCH_ONE_OF(rng, "true", "false"),
                 expert > 1 ? "true" : "false",
                 whole ? TORCH_ONE_OF(rng, "true", "false") : "false");
-    hb_str_addf(
-        s, "remat: {policy: %s, every: %lld}\nprecision: {%sgrads: %s}\n",
-        whole
-            ? TORCH_ONE_OF(rng, "none", "full", "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
-            : TORCH_ONE_OF(rng, "none", "full"),
-        (long long)hb_rng_range(rng, 1, 2),
-        whole_weights ? TORCH_ONE_OF(&bare, "params: bf16, ", "params: f32, compute: f32, ") : "",
-        whole_weights ? "params" : TORCH_ONE_OF(rng, "f32", "bf16"));
+    hb_str_addf(s, "remat: {policy: %s, every: %lld}\nprecision: {%sgrads: %s}\n",
+                whole ? TORCH_ONE_OF(rng, "none", "full",
+                                     "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]")
+                      : TORCH_ONE_OF(rng, "none", "full"),
+                (long long)hb_rng_range(rng, 1, 2),
+                whole_weights ? TORCH_ONE_OF(&bare, "params: bf16, ", "params: f32, compute: f32, ")
+                              : TORCH_ONE_OF(&bare, "", "", "", "compute: f32, "),
+                whole_weights ? "params" : TORCH_ONE_OF(rng, "f32", "bf16"));
     hb_str_addf(s,
                 "loss: {kernel: %s, chunks: %lld}\nhardware: {device: nvidia-h100, count: %lld}\n"
                 "runtime: {framework: torchtitan, compile: %s}\n",

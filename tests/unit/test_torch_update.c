@@ -149,6 +149,20 @@ static void stages_of_whole_weights(void **state)
     m = run_keys(STAGES "precision: {params: f32, compute: f32, grads: params}\n", &p);
     assert_int_equal(m.argument_bytes, 3 * 4 * half + rope);
     assert_int_equal(largest(&p, "gradient from the next stage"), 512 * D * 4);
+    m = run_keys("hardware: {device: nvidia-h100, count: 4}\n"
+                 "mesh: {pipeline: 2, fsdp: 1, tensor: 2}\nbatch: {global: 4, seq: 512}\n"
+                 "pipeline: {schedule: 1f1b, microbatches: 4}\n"
+                 "sharding: {residual_over_tensor: true}\n" GROWS
+                 "precision: {params: bf16, grads: params}\n",
+                 &p);
+    const int64_t norms = 2 * 2 * D;
+    assert_int_equal(m.argument_bytes, 3 * 2 * ((half - norms) / 2 + norms) + rope);
+    assert_int_equal(largest(&p, "gradient from the next stage"), 512 / 2 * D * 2);
+    assert_int_equal(largest(&p, "own part of the gradient"), (int64_t)VOCAB * D);
+    run_keys("mesh: {pipeline: 2, fsdp: 4}\nbatch: {global: 16, seq: 512}\n"
+             "pipeline: {schedule: 1f1b, microbatches: 4}\nprecision: {compute: f32}\n",
+             &p);
+    assert_int_equal(largest(&p, "gradient from the next stage"), 512 * D * 4);
 }
 
 static void refused(const char *more, const char *says)
