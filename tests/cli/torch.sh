@@ -197,11 +197,12 @@ flavor = "8B"
 local_batch_size = 8
 seq_len = 4096
 [parallelism]
+data_parallel_replicate_degree = 2
 data_parallel_shard_degree = 1
 pipeline_parallel_degree = 2
 END
-expect 2 hbmsim simulate "$work/stages.toml" --set batch.global=8
-err_has 'stages.toml:8:30: error: compiler: torch: mesh.fsdp: '
+expect 2 hbmsim simulate "$work/stages.toml" --set batch.global=16
+err_has 'stages.toml:8:34: error: compiler: torch: mesh.data: '
 expect 2 hbmsim simulate "$work/small.yaml" --set mesh.fsdp=4 --set mesh.pipeline=2 \
     --set model.tied_embeddings=true --set pipeline.microbatches=4 --set pipeline.schedule=1f1b
 err_has 'set model.tied_embeddings=true: error: compiler: torch: model.tied_embeddings: '
