@@ -107,8 +107,6 @@ static const char *split_stages(struct hb_turn *t)
     const char *why = halve_batch_axis(t);
     if (why)
         return why;
-    if (!is_megatron(t) && t->s->mesh[HB_AX_FSDP] == 1)
-        return "torchtitan's pipelines are simulated with FSDP only";
     if (p->layers)
         return "pipeline.layers says which chunk has which layers";
     t->s->mesh[HB_AX_PIPELINE] *= 2;
