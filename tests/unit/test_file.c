@@ -160,6 +160,9 @@ static void the_start_of_a_file(void **state)
     close(next);
     assert_int_equal(hb_file_start("a", bytes, sizeof bytes), 4);
     assert_int_equal(dup(0), next);
+    close(0); /* who was started without standard input opens a file in its place */
+    assert_int_equal(hb_file_start("a", bytes, sizeof bytes), 4);
+    assert_int_equal(dup2(next, 0), 0);
     close(next);
 }
 
