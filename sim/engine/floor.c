@@ -34,7 +34,9 @@ enum { POOLS = 3, DEFAULT_POOL = 0, GRAD_POOL = 2, BUF_NEVER = -2 };
 struct floor {
     const struct hb_program *p;
     const struct hb_short *cut;
-    int64_t *change; /* by op, then pool: bytes that come; those that go count at the next op */
+    /* By op, then pool: bytes that come; those that go count at the next op, an output's at the
+     * second behind the last. */
+    int64_t *change;
 };
 
 static void add_life(struct floor *f, uint32_t buf, int32_t start, int32_t end)
@@ -44,8 +46,7 @@ static void add_life(struct floor *f, uint32_t buf, int32_t start, int32_t end)
     int64_t bytes = hb_cuda_round(b->bytes);
     int32_t first = start < 0 ? 0 : start;
     f->change[first * POOLS + (int32_t)pool] += bytes;
-    if (end + 1 < (int32_t)f->p->op_count)
-        f->change[(end + 1) * POOLS + (int32_t)pool] -= bytes;
+    f->change[(end + 1) * POOLS + (int32_t)pool] -= bytes;
 }
 
 static void add_lives(struct hb_arena *scratch, struct floor *f)
@@ -169,7 +170,7 @@ static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec,
     if (!hb_step_lower_short(scratch, &quiet, spec, rank, &p, &cut))
         return INT64_MAX;
     struct floor f = {&p, &cut,
-                      hb_arena_alloc(scratch, (size_t)p.op_count * POOLS, sizeof *f.change)};
+                      hb_arena_alloc(scratch, ((size_t)p.op_count + 2) * POOLS, sizeof *f.change)};
     add_lives(scratch, &f);
     return walk_ops(&f);
 }
