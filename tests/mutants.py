@@ -60,6 +60,7 @@ LONGEST = 1000  # lines of a file
 CUT = 0.9  # of its limit: what took as long was ended by it
 ROOM_BYTES = 4 << 30
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+SLOWER = 5  # than without
 
 
 def code_mask(text):
@@ -179,7 +180,8 @@ class House:
         for name in ["Makefile", "README.md", "HACKING.md", "CHANGELOG.md"]:
             keep_time(os.path.join(ROOT, name), os.path.join(self.tree, name))
 
-    def prepare(self, tests, files, most_s):
+    def prepare(self, tests, files, only=None):
+        """The library with all mutants of the files, or with those of `only` by file, and the tests linked with it."""
         self.tests = set(tests)
         self.copy()
         make = ["make", "-s", "SHARED=-fPIC", "OPT=-O1", "CC=" + " ".join(self.compiler)]
@@ -190,9 +192,9 @@ class House:
         self.libs = pkg_config("--libs", packages) + ["-lglpk", "-lz", "-lm", "-ldl"]
         self.cflags = ["-std=c11", "-O1", "-DNDEBUG", "-w"] + pkg_config("--cflags", packages)
         self.cppflags = ["-I.", "-D_XOPEN_SOURCE=700"] + ["-DHB_HTTP"] * serves
-        self.turn_all(files)
+        self.turn_all(files, only)
         parts = [os.path.getmtime(os.path.join(self.tree, o)) for o in ["build/fast/libhbmsim.a", *self.turned_objects]]
-        if not newer(os.path.join(self.objects, "libhball.so"), *parts):
+        if only or not newer(os.path.join(self.objects, "libhball.so"), *parts):
             self.share("mutant/libhball.so", "-Wl,--allow-multiple-definition", *self.turned_objects, "-Wl,--whole-archive",
                        "build/fast/libhbmsim.a", "-Wl,--no-whole-archive")
         self.share("mutant/libhb.so")
@@ -212,7 +214,7 @@ class House:
                            "-Wl,--enable-new-dtags", "-lcmocka", *self.libs, capture_output=True, text=True)
             if done.returncode:
                 sys.exit("cannot link %s: %s" % (name, done.stderr[-500:]))
-        self.find_reach(tests, files, archive, most_s)
+        return archive
 
     def share(self, out, *parts):
         self.sh(*self.compiler, "-shared", "-o", out, *parts, *self.libs, check=True)
@@ -221,18 +223,19 @@ class House:
         return self.sh(*self.compiler, *self.cppflags, *self.cflags, "-fPIC", *more, "-c", "-o", out, source,
                        capture_output=True, text=True)
 
-    def turn_all(self, files):
-        """An object of each file that has all its mutants; HB_MUTANT tells which is meant."""
+    def turn_all(self, files, only):
+        """An object of each file that has all its mutants, or those of `only`; HB_MUTANT tells which is meant."""
         self.turned, self.turned_objects = {}, []
         headers = headers_time(ROOT)
         for path in files:
             source, out = "mutant/turned/" + path, "mutant/turned/" + path[:-2] + ".o"
             whole, text = os.path.join(self.tree, source), open(os.path.join(ROOT, path)).read()
             os.makedirs(os.path.dirname(whole), exist_ok=True)
-            left_out, mutants = set(), mutants_of(os.path.join(ROOT, path))[1]
+            mutants = mutants_of(os.path.join(ROOT, path))[1]
+            left_out = set(range(1, len(mutants) + 1)) - only[path] if only else set()
             kept = whole + ".json"
             self.turned_objects.append(out)
-            if newer(kept, headers, os.path.getmtime(os.path.join(ROOT, path))):
+            if not only and newer(kept, headers, os.path.getmtime(os.path.join(ROOT, path))):
                 self.turned[path] = set(json.load(open(kept)))
                 continue
             while True:
@@ -440,11 +443,12 @@ def main():
     few = [t + FEW for t in units if t.startswith("prop/")]
     tests = [t for t in sorted(units, reverse=True) + few + TESTS
              if not o.tests or any(fnmatch.fnmatch(t, p) for p in o.tests)]
-    survived, tried = survivors_of(House(o.tree), tests, chosen, o.most)
+    house, files = House(o.tree), sources([f + "/*.c" for f in FOLDERS])
+    house.find_reach(tests, files, house.prepare(tests, files), o.most)
+    survived, tried = survivors_of(house, chosen, o.most)
     if survived and not o.plain:
         print("the %d that survived, under the sanitizers" % len(survived), flush=True)
-        units = [t for t in tests if t.startswith("unit/")]
-        survived, _ = survivors_of(House(o.tree + "-san", *SANITIZE), units, survived, o.most)
+        survived, _ = survivors_of(guarded(house, survived, o.most), survived, o.most)
     for folder, of in sorted(collections.Counter(folder_of(e[0]) for e in tried).items()):
         print("%-12s %d of %d killed" % (folder, of - sum(folder_of(e[0]) == folder for e in survived), of))
     killed = len(tried) - len(survived)
@@ -452,11 +456,22 @@ def main():
     return len(survived) > 0
 
 
-def survivors_of(house, tests, chosen, most_s):
-    """Those of the chosen that survive, and those that compile."""
-    house.prepare(tests, sources([f + "/*.c" for f in FOLDERS]), most_s)
-    told = [(e, try_mutant(house, e, most_s)) for e in chosen]
-    return [e for e, survives in told if survives], [e for e, survives in told if survives is not None]
+def guarded(house, mutants, most_s):
+    """A second house, built with the sanitizers, of these mutants and the unit tests that reach them."""
+    second, only = House(house.tree + "-san", *SANITIZE), collections.defaultdict(set)
+    for path, _, k in mutants:
+        only[path].add(k)
+    tests = {t for m in mutants for t in house.tests_of(m[0], line_of(m), most_s) if t.startswith("unit/")}
+    second.reach = {t: [at, SLOWER * cost, sound, hit] for t, (at, cost, sound, hit) in house.reach.items()}
+    second.listed = house.listed
+    second.prepare(sorted(tests), sorted(only), only)
+    return second
+
+
+def survivors_of(house, mutants, most_s):
+    """Those that survive, and those that compile."""
+    told = [(m, try_mutant(house, m, most_s)) for m in mutants]
+    return [m for m, survives in told if survives], [m for m, survives in told if survives is not None]
 
 
 def try_mutant(house, mutant, most_s):
