@@ -88,7 +88,7 @@ static void use_large_pages(void *at, size_t bytes)
     const uintptr_t page = 4096;
     uintptr_t start = ((uintptr_t)at + page - 1) / page * page;
     uintptr_t end = ((uintptr_t)at + bytes) / page * page;
-    if (bytes >= LARGE_BLOCK_BYTES && end > start)
+    if (bytes >= LARGE_BLOCK_BYTES)
         (void)madvise((unsigned char *)at + (start - (uintptr_t)at), end - start, MADV_HUGEPAGE);
 #else
     (void)at;
