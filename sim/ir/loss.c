@@ -220,11 +220,13 @@ void hb_loss_prepare(struct hb_lower *lo)
  * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]; in pipelines,
  * too: pp8_lps4, pp4_lps2 with 8 microbatches: two bf16[4,4096,128256]), except where
  * gathers are late or beside the products, which make it of the logits then (v6e-64, v5e-256: one),
- * but for a hyperbolic tangent's late ones (gemma2-2b, v6e-64: two bf16[4,4096,256128]). */
+ * but for a hyperbolic tangent's late ones (gemma2-2b, v6e-64: two bf16[4,4096,256128]) and those
+ * beside the products of one sequence (v5e-128: two [8192,256128]; of two and four one). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
-    bool inside = hb_gathers_late(lo) && lo->spec->loss.softcap == 0;
-    return hb_head_own_loss(lo) && !inside && lo->gather_form != HB_GATHER_BESIDE;
+    bool late = hb_gathers_late(lo), beside = lo->gather_form == HB_GATHER_BESIDE;
+    bool apart = lo->spec->loss.softcap > 0 && (late || lo->local.batch == 1);
+    return hb_head_own_loss(lo) && (apart || !(late || beside));
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
