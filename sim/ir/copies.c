@@ -415,23 +415,21 @@ static void add_others(struct row *r)
 
 /* --- the walk --- */
 
-/* An op whose users all have their place. */
+/* An op whose users all have their place, but the end of a copy. */
 struct ready {
     uint32_t node;
-    bool end, start; /* of a copy */
-    bool unlocks;    /* the end of a copy stands before it */
-    int64_t bytes;   /* of a copy's end that asks by them */
-    double at;       /* on the clock */
+    bool start;   /* of a copy */
+    bool unlocks; /* the end of a copy stands before it */
+    double at;    /* on the clock */
 };
 
 struct walk {
     struct row *r;
     struct ready *ready;
-    uint32_t ready_count;
-    uint32_t under_way;
-    double now;
+    uint32_t *ends;   /* of copies, whose users all have their place: what comes first is last */
     uint32_t *placed; /* from the last on */
-    uint32_t placed_count;
+    uint32_t ready_count, end_count, placed_count, under_way;
+    double now;
 };
 
 static bool is_end(const struct node *n)
@@ -444,26 +442,30 @@ static bool is_start(const struct node *n)
     return n->kind == FETCH || n->kind == SEND;
 }
 
+static bool is_end_before(const struct walk *w, uint32_t x, uint32_t y)
+{
+    int64_t p = w->r->lo->leaves[w->r->nodes[x].leaf].all_bytes;
+    int64_t q = w->r->lo->leaves[w->r->nodes[y].leaf].all_bytes;
+    return w->r->lo->chip->longest_copy && p != q ? p > q : x > y;
+}
+
 static void add_ready(struct walk *w, uint32_t node)
 {
     const struct node *n = &w->r->nodes[node];
-    bool longest = w->r->lo->chip->longest_copy;
-    w->ready[w->ready_count++] =
-        (struct ready){.node = node,
-                       .end = is_end(n),
-                       .start = is_start(n),
-                       .unlocks = n->before_count > 0 && is_end(&w->r->nodes[n->before[0]]),
-                       .bytes = is_end(n) && longest ? w->r->lo->leaves[n->leaf].all_bytes : 0,
-                       .at = n->ready};
+    if (is_end(n)) {
+        uint32_t at = w->end_count++;
+        for (; at > 0 && is_end_before(w, w->ends[at - 1], node); at--)
+            w->ends[at] = w->ends[at - 1];
+        w->ends[at] = node;
+        return;
+    }
+    bool unlocks = n->before_count > 0 && is_end(&w->r->nodes[n->before[0]]);
+    w->ready[w->ready_count++] = (struct ready){node, is_start(n), unlocks, n->ready};
 }
 
 static bool is_better(const struct walk *w, bool held_up, const struct ready *x,
                       const struct ready *y)
 {
-    if (x->end != y->end)
-        return x->end;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes;
     double p = x->at > w->now ? x->at : w->now, q = y->at > w->now ? y->at : w->now;
     if (p < q || q < p)
         return p < q;
@@ -474,16 +476,13 @@ static bool is_better(const struct walk *w, bool held_up, const struct ready *x,
 
 static uint32_t take_best(struct walk *w)
 {
-    bool full = w->under_way >= AT_ONCE, held_up = false;
-    for (uint32_t i = 0; i < w->ready_count && full && !held_up; i++)
-        held_up = w->ready[i].end;
-    uint32_t best = HB_NONE;
-    for (uint32_t i = 0; i < w->ready_count; i++) {
-        if (full && w->ready[i].end)
-            continue;
-        if (best == HB_NONE || is_better(w, held_up, &w->ready[i], &w->ready[best]))
+    bool held_up = w->end_count > 0;
+    uint32_t best = 0;
+    if (held_up && w->under_way < AT_ONCE)
+        return w->ends[--w->end_count];
+    for (uint32_t i = 1; i < w->ready_count; i++)
+        if (is_better(w, held_up, &w->ready[i], &w->ready[best]))
             best = i;
-    }
     uint32_t node = w->ready[best].node;
     w->ready[best] = w->ready[--w->ready_count];
     return node;
@@ -548,11 +547,12 @@ void hb_copies_find(struct hb_lower *lo)
         add_others(&r);
     struct walk w = {.r = &r,
                      .ready = hb_arena_raw(lo->arena, r.count, sizeof(struct ready)),
+                     .ends = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),
                      .placed = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t))};
     for (uint32_t i = 0; i < r.count; i++)
         if (r.nodes[i].users == 0)
             add_ready(&w, i);
-    while (w.ready_count > 0)
+    while (w.ready_count + w.end_count > 0)
         place(&w, take_best(&w));
     lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
     lo->copies->first_of = r.first_of;
