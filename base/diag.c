@@ -12,6 +12,7 @@ void hb_diag_init(struct hb_diag *diag, struct hb_arena *arena)
     diag->arena = arena;
     diag->count = 0;
     diag->errors = 0;
+    diag->quiet = false;
 }
 
 __attribute__((format(printf, 3, 0))) static void
@@ -33,7 +34,7 @@ add_entry(struct hb_diag *diag, struct hb_diag_entry entry, const char *fmt, va_
 bool hb_error(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
 {
     diag->errors++;
-    if (diag->count == HB_DIAG_MAX_ERRORS)
+    if (diag->quiet || diag->count == HB_DIAG_MAX_ERRORS)
         return false;
     va_list ap;
     va_start(ap, fmt);
@@ -44,7 +45,7 @@ bool hb_error(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
 
 void hb_warn(struct hb_diag *diag, struct hb_loc loc, const char *fmt, ...)
 {
-    if (diag->count == HB_DIAG_MAX_ERRORS)
+    if (diag->quiet || diag->count == HB_DIAG_MAX_ERRORS)
         return;
     va_list ap;
     va_start(ap, fmt);

@@ -32,6 +32,7 @@ struct hb_diag {
     struct hb_arena *arena; /* owns the texts */
     int count;              /* entries kept */
     int errors;             /* errors seen, those beyond the limit included */
+    bool quiet;             /* whoever asks wants no words: errors are counted, nothing is kept */
     struct hb_diag_entry entries[HB_DIAG_MAX_ERRORS];
 };
 

@@ -31,12 +31,16 @@ static void fault(struct checker *c, const char *path, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
+    c->ok = false;
+    if (c->diag->quiet) {
+        c->diag->errors++;
+        return;
+    }
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     struct hb_loc loc = c->root ? hb_schema_locate(c->root, path) : (struct hb_loc){0};
     hb_error(c->diag, loc, "%s: %s", path, text);
-    c->ok = false;
 }
 
 /* "model.blocks[3].attention.heads" */

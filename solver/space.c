@@ -159,6 +159,7 @@ static bool admits(const struct make *m, const struct hb_cell *cell, bool varian
     struct hb_diag diag;
     struct hb_arena_mark mark = hb_arena_mark(m->scratch);
     hb_diag_init(&diag, m->scratch);
+    diag.quiet = !m->told;
     hb_space_cell_spec(m->space->base, cell, &spec);
     bool ok =
         hb_schema_check(m->scratch, &diag, NULL, &spec) && hb_spec_supported(&diag, NULL, &spec);

@@ -78,6 +78,22 @@ static void dying_is_status_3(void **state)
     assert_string_equal(text, "hbmsim: fatal: cannot write a.json\n");
 }
 
+static void quiet_ones_are_counted_and_not_kept(void **state)
+{
+    (void)state;
+    struct unit u;
+    unit_start(&u);
+    u.diag.quiet = true;
+    assert_false(hb_error(&u.diag, (struct hb_loc){0}, "error %d", 1));
+    hb_warn(&u.diag, (struct hb_loc){0}, "odd");
+    assert_int_equal(u.diag.errors, 1);
+    assert_int_equal(u.diag.count, 0);
+    hb_diag_init(&u.diag, u.env.arena);
+    hb_error(&u.diag, (struct hb_loc){0}, "loud again");
+    assert_int_equal(u.diag.count, 1);
+    unit_end(&u);
+}
+
 static void a_bug_asks_to_be_reported(void **state)
 {
     (void)state;
@@ -96,6 +112,7 @@ int main(void)
         cmocka_unit_test(printing_forgets),
         cmocka_unit_test(errors_beyond_the_limit_are_counted),
         cmocka_unit_test(warnings_are_no_errors),
+        cmocka_unit_test(quiet_ones_are_counted_and_not_kept),
         cmocka_unit_test(dying_is_status_3),
         cmocka_unit_test(a_bug_asks_to_be_reported),
     };
