@@ -52,7 +52,7 @@ struct hb_replay {
     const struct hb_timed *t;
     struct light *ops;
     uint32_t *roots;
-    struct turn **turns;            /* [(item x (steps + 1) + steps) x slots + slot]; or null */
+    struct turn ***turns;           /* [item x (steps + 1) + steps][slot]; or null */
     struct hb_matrix **ends;        /* by slot; or null */
     struct trips **trips;           /* [slot x groups + group]: of those that have one; else null */
     bool *looked;                   /* the same: it is known, and */
@@ -399,11 +399,13 @@ static size_t turn_of(const struct hb_replay *r, uint32_t slot, uint32_t item)
 
 static struct turn *find_turn(struct hb_replay *r, uint32_t slot, uint32_t item, int32_t steps)
 {
-    size_t place = ((size_t)item * ((size_t)r->s->max_steps + 1) + (size_t)steps);
-    struct turn **known = &r->turns[place * r->s->slot_count + slot];
-    if (!*known)
-        *known = hb_arena_alloc(r->arena, 1, sizeof **known);
-    return *known;
+    size_t place = (size_t)item * ((size_t)r->s->max_steps + 1) + (size_t)steps;
+    struct turn **known = r->turns[place];
+    if (!known)
+        known = r->turns[place] = hb_arena_alloc(r->arena, r->s->slot_count, sizeof *known);
+    if (!known[slot])
+        known[slot] = hb_arena_alloc(r->arena, 1, sizeof **known);
+    return known[slot];
 }
 
 const struct hb_matrix *hb_replay_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
@@ -595,8 +597,8 @@ struct hb_replay *hb_replay_open(struct hb_arena *arena, const struct hb_segment
     struct hb_replay *r = hb_arena_alloc(arena, 1, sizeof *r);
     const struct hb_program *p = s->timed->p;
     *r = (struct hb_replay){.arena = arena, .s = s, .t = s->timed};
-    size_t turns = (size_t)s->slot_count * s->item_count * ((size_t)s->max_steps + 1);
-    r->turns = hb_arena_alloc(arena, turns, sizeof *r->turns);
+    size_t parts = (size_t)s->item_count * ((size_t)s->max_steps + 1);
+    r->turns = hb_arena_alloc(arena, parts, sizeof *r->turns);
     r->ends = hb_arena_alloc(arena, s->slot_count, sizeof(struct hb_matrix *));
     size_t groups = (size_t)s->slot_count * s->timed->outline->pair.group_count;
     r->trips = hb_arena_alloc(arena, groups, sizeof(struct trips *));
