@@ -39,6 +39,12 @@ static bool is_whole(const struct hb_lower *lo)
     return lo->spec->loss.chunks == 1;
 }
 
+/* v5p: MaxText's, unless something of it waits for another reason. */
+static bool is_loss_at_once(const struct hb_lower *lo)
+{
+    return lo->chip->own_loss_at_once;
+}
+
 /* v5e, whose collectives run beside the products. */
 bool hb_head_room_early(const struct hb_lower *lo)
 {
@@ -146,11 +152,12 @@ static bool is_split_twice(const struct hb_lower *lo)
 /* What the layers keep makes no difference where the sequence or the features are split, too
  * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4;
  * qwen3-14b, v6e-16, fsdp 8 and tensor 2); experts between rings do not wait (mixtral-8x7b, fsdp 8
- * and tensor 4).
- */
+ * and tensor 4), nor gathers over fsdp and data on v5p (llama3-8b, 4 and 4: the gradient at 244 of
+ * 497, the layers from 282; with states split over data they do, dp2_fsdp4_zero1). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    return lo->fsdp_mode == HB_WEIGHT_RING ? is_split_twice(lo) : keeps_nothing(lo);
+    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && is_loss_at_once(lo);
+    return lo->fsdp_mode == HB_WEIGHT_RING ? is_split_twice(lo) : keeps_nothing(lo) && !split;
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
@@ -213,7 +220,7 @@ static bool is_tied_early(const struct hb_lower *lo)
     bool rings = hb_in_rings(lo), round = rings && over_tensor(lo) && !hb_head_short_ring(lo);
     bool beside = hb_head_room_early(lo) && !round;
     if (hb_head_own_loss(lo))
-        return (lo->chip->own_loss_at_once || beside) && !hb_offloads(lo) &&
+        return (is_loss_at_once(lo) || beside) && !hb_offloads(lo) &&
                (rings || lo->local.tokens >= lo->spec->model.d_model);
     bool naive = lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
     return lo->local.batch_ways > 1 || naive;
@@ -239,7 +246,7 @@ static bool is_ring_late(const struct hb_lower *lo)
      * behind unrolled layers, whose rings come last of all, does the head's (llama3-8b/L4_noscan,
      * /L8_noscan_minimal: bf16[2,4096,128256] to the end). */
     bool scan = s->stack.form == HB_FORM_SCAN && s->model.block_count == 1;
-    return !scan || !lo->chip->own_loss_at_once;
+    return !scan || !is_loss_at_once(lo);
 }
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,

@@ -59,11 +59,35 @@ uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
     return w;
 }
 
+/* Where shards are no whole number of sublanes, late gathers and those beside the products put each
+ * into rows of its own, which a copy then joins (gemma3-4b, v5e-256: bf16[256,10,262144], 2048 MiB,
+ * reshape.4445, 1280; gemma2-2b, v6e-64: [64,36,256128], reshape.914; of 56 none). MaxText's: of
+ * others the records do not tell. */
+static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
+{
+    enum { SUBLANES = 8 };
+    const struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
+    int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
+    bool apart = hb_gathers_late(lo) || lo->gather_form == HB_GATHER_BESIDE;
+    if (!apart || !hb_head_own_loss(lo) || rows % SUBLANES == 0)
+        return own;
+    uint32_t parts = hb_temp_tiled(
+        lo, "head, gathered by rows", HB_CAT_COMMUNICATION,
+        hb_shape_make(lo->compute, (const int64_t[]){l->fsdp_ways, rows, cols, -1}), HB_TILE_MINOR);
+    hb_weight_gather(lo, "gather head by rows", own, parts);
+    return parts;
+}
+
 uint32_t hb_loss_gather_head(struct hb_lower *lo, uint32_t own)
 {
+    uint32_t parts = gather_rows(lo, own);
     uint32_t whole = hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
                              hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true));
-    hb_weight_gather(lo, "gather head", own, whole);
+    if (parts == own)
+        hb_weight_gather(lo, "gather head", own, whole);
+    else
+        hb_emit_simple(lo, HB_OP_COPY, "join the head's rows", parts, whole);
     return whole;
 }
 
@@ -220,12 +244,15 @@ void hb_loss_prepare(struct hb_lower *lo)
  * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]; in pipelines,
  * too: pp8_lps4, pp4_lps2 with 8 microbatches: two bf16[4,4096,128256]), except where
  * gathers are late or beside the products, which make it of the logits then (v6e-64, v5e-256: one),
- * but for a hyperbolic tangent's late ones (gemma2-2b, v6e-64: two bf16[4,4096,256128]) and those
- * beside the products of one sequence (v5e-128: two [8192,256128]; of two and four one). */
+ * but for late ones of one sequence, whose exponentials come with their sums (qwen2.5-7b, v6e-64:
+ * fusion.200, two bf16[8192,152064]; llama3-8b, v6e-256; of two and four sequences one), and for a
+ * hyperbolic tangent's (gemma2-2b, v6e-64: two bf16[4,4096,256128]; beside the products of one
+ * sequence, v5e-128, alone). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
     bool late = hb_gathers_late(lo), beside = lo->gather_form == HB_GATHER_BESIDE;
-    bool apart = lo->spec->loss.softcap > 0 && (late || lo->local.batch == 1);
+    bool one = lo->local.batch == 1, capped = lo->spec->loss.softcap > 0;
+    bool apart = late ? capped || one : capped && one;
     return hb_head_own_loss(lo) && (apart || !(late || beside));
 }
 

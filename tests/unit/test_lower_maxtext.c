@@ -159,16 +159,33 @@ static void chunks_are_gathered_in_a_loop_only(void **state)
     assert_int_equal(bytes_of(&two, "chunks, turned"), all);
 }
 
-/* base--llama3-8b--v5p-512: two bf16[4,8192,128256] at the loss; base--llama3-8b--v6e-64: one. */
+/* base--llama3-8b--v5p-512: two bf16[4,8192,128256] at the loss; base--llama3-8b--v6e-64, of two
+ * sequences: one; maxnew-013 (qwen2.5-7b, v6e-64), of one: two bf16[8192,152064]. */
 static void the_own_rule_makes_a_gradient(void **state)
 {
     (void)state;
     struct low v5p = DENSE("mesh.fsdp=256", "batch.global=256");
-    struct low v6e = DENSE("mesh.fsdp=256", "batch.global=256", "hardware.device=tpu-v6e");
+    struct low two = DENSE("mesh.fsdp=256", "batch.global=512", "hardware.device=tpu-v6e");
+    struct low one = DENSE("mesh.fsdp=256", "batch.global=256", "hardware.device=tpu-v6e");
     assert_int_equal(bytes_of(&v5p, "gradient of the logits"), 2048LL * 32000 * 2);
-    for (uint32_t i = 0; i < v6e.p.buf_count; i++)
-        if (!strcmp(v6e.p.bufs[i].name, "gradient of the logits"))
-            assert_int_not_equal(v6e.p.bufs[i].alias_of, HB_NONE);
+    assert_int_equal(bytes_of(&one, "gradient of the logits"), 2048LL * 32000 * 2);
+    for (uint32_t i = 0; i < two.p.buf_count; i++)
+        if (!strcmp(two.p.bufs[i].name, "gradient of the logits"))
+            assert_int_not_equal(two.p.bufs[i].alias_of, HB_NONE);
+}
+
+/* maxtwo-041 (gemma3-4b, v5e-256): bf16[256,10,262144] in 2048 MiB beside reshape.4445; maxtwo-003
+ * (qwen2.5-7b, v6e-64, 56): none. */
+static void a_narrow_shard_comes_by_rows(void **state)
+{
+    (void)state;
+    struct low ten =
+        DENSE("mesh.fsdp=256", "batch.global=512", "hardware.device=tpu-v6e", "model.d_model=2560");
+    struct low whole =
+        DENSE("mesh.fsdp=256", "batch.global=512", "hardware.device=tpu-v6e", "model.d_model=4096");
+    assert_int_equal(buf_of(&ten, "head, gathered by rows")->bytes, 256LL * 16 * 32000 * 2);
+    assert_true(any_lives_at(&ten, "head, gathered by rows", "join the head's rows"));
+    assert_int_equal(find(&whole, "head, gathered by rows"), HB_NONE);
 }
 
 /* base--llama3-8b--v5p-128: all-gather bf16[1,4096,14336]; rand027--qwen3-8b: zeros and a sum. */
@@ -474,6 +491,7 @@ int main(void)
         TEST(travelling_rows_stand_together),
         TEST(chunks_are_gathered_in_a_loop_only),
         TEST(the_own_rule_makes_a_gradient),
+        TEST(a_narrow_shard_comes_by_rows),
         TEST(gradients_follow_split_states),
         TEST(the_last_gradient_comes_first),
         TEST(narrow_weights_are_padded),
