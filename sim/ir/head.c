@@ -152,11 +152,13 @@ static bool is_split_twice(const struct hb_lower *lo)
 /* What the layers keep makes no difference where the sequence or the features are split, too
  * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4;
  * qwen3-14b, v6e-16, fsdp 8 and tensor 2); experts between rings do not wait (mixtral-8x7b, fsdp 8
- * and tensor 4), nor gathers over fsdp and data on v5p (llama3-8b, 4 and 4: the gradient at 244 of
- * 497, the layers from 282; with states split over data they do, dp2_fsdp4_zero1). */
+ * and tensor 4), nor gathers of dense layers over fsdp and data on v5p (llama3-8b, 4 and 4: the
+ * gradient at 244 of 497, the layers from 282; with states split over data they do,
+ * dp2_fsdp4_zero1). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && is_loss_at_once(lo);
+    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !mixes(lo) &&
+                 is_loss_at_once(lo);
     return lo->fsdp_mode == HB_WEIGHT_RING ? is_split_twice(lo) : keeps_nothing(lo) && !split;
 }
 
