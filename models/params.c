@@ -53,16 +53,11 @@ int64_t hb_params_attention(const struct hb_model *model, const struct hb_block 
     return a->sinks ? hb_add_sat(sum, a->heads) : sum;
 }
 
-static bool gated(enum hb_mlp_kind kind)
-{
-    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
-}
-
 static int64_t count_mlp(int64_t d, int64_t d_ff, enum hb_mlp_kind kind, bool bias)
 {
     if (!d_ff)
         return 0;
-    int64_t ins = gated(kind) ? 2 : 1;
+    int64_t ins = hb_mlp_is_gated(kind) ? 2 : 1;
     int64_t sum = mul3(ins + 1, d, d_ff);
     return bias ? hb_add_sat(sum, hb_add_sat(hb_mul_sat(ins, d_ff), d)) : sum;
 }

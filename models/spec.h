@@ -215,6 +215,12 @@ struct hb_block {
     struct hb_remat remat; /* `remat` or its own of remat.per_block */
 };
 
+/* Its MLP has two products side by side. */
+static inline bool hb_mlp_is_gated(enum hb_mlp_kind kind)
+{
+    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
+}
+
 /* Experts in the place of an MLP. */
 static inline bool hb_block_mixes(const struct hb_block *b)
 {

@@ -454,14 +454,9 @@ static void add_attention(struct hb_eager *e, struct hb_eager_layer *l, const st
     add_residual(e, l, b);
 }
 
-static bool is_gated(enum hb_mlp_kind kind)
-{
-    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
-}
-
 static struct traffic act_traffic(const struct hb_eager *e, enum hb_mlp_kind kind)
 {
-    if (!is_gated(kind))
+    if (!hb_mlp_is_gated(kind))
         return plain_act;
     return e->fused ? gated_fused : gated_eager;
 }
@@ -472,10 +467,10 @@ static void add_mlp(struct hb_eager *e, struct hb_eager_layer *l, enum hb_mlp_ki
 {
     double d = width_of(e);
     bool moe_act = e->spec->remat.modules & 1u << HB_RM_MOE_ACT;
-    if (is_gated(kind) && e->spec->runtime.framework == HB_FW_MEGATRON) {
+    if (hb_mlp_is_gated(kind) && e->spec->runtime.framework == HB_FW_MEGATRON) {
         add_linear(e, l, "mlp gate and up", (struct product){rows, 2 * d_ff, d, batch});
     } else {
-        if (is_gated(kind))
+        if (hb_mlp_is_gated(kind))
             add_linear(e, l, "mlp gate", (struct product){rows, d_ff, d, batch});
         add_linear(e, l, "mlp up", (struct product){rows, d_ff, d, batch});
     }

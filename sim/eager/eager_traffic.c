@@ -106,7 +106,6 @@ double hb_eager_muon_flops(const struct hb_spec *s, const struct hb_block *b)
     double q = (double)a->heads * h, kv = (double)a->kv_heads * h;
     double first =
         a->fused_qkv ? turn_matrix(q + 2 * kv, d) : turn_matrix(q, d) + 2 * turn_matrix(kv, d);
-    bool gated = b->mlp.kind == HB_MLP_SWIGLU || b->mlp.kind == HB_MLP_GEGLU;
-    double products = gated ? 3 : 2;
+    double products = hb_mlp_is_gated(b->mlp.kind) ? 3 : 2;
     return first + turn_matrix(d, q) + products * turn_matrix(ff, d);
 }

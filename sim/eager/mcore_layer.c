@@ -328,7 +328,7 @@ static uint32_t run_attention(struct hb_mcore *e, const struct hb_block *b, uint
 
 int64_t hb_mcore_first_width(enum hb_mlp_kind kind, int64_t ff)
 {
-    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU ? 2 * ff : ff;
+    return hb_mlp_is_gated(kind) ? 2 * ff : ff;
 }
 
 static uint32_t run_mlp(struct hb_mcore *e, enum hb_mlp_kind kind, int64_t ff, uint32_t x)

@@ -124,25 +124,21 @@ static int64_t attention_count(const struct hb_mcore_plan *p, const struct hb_bl
     return sum + (a->qk_norm != HB_QKN_NONE ? 2 * a->head_dim : 0);
 }
 
-static bool is_gated(enum hb_mlp_kind kind)
-{
-    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
-}
-
 static int64_t mlp_linear(const struct hb_mcore_plan *p, enum hb_mlp_kind kind, int64_t ff)
 {
-    return split(p, hb_mul_sat(p->spec->model.d_model, (is_gated(kind) ? 3 : 2) * ff));
+    return split(p, hb_mul_sat(p->spec->model.d_model, (hb_mlp_is_gated(kind) ? 3 : 2) * ff));
 }
 
 static int64_t mlp_count(const struct hb_mcore_plan *p, const struct hb_mlp *m, int64_t ff)
 {
-    int64_t first = is_gated(m->kind) ? 2 * ff : ff, sum = mlp_linear(p, m->kind, ff);
+    int64_t first = hb_mlp_is_gated(m->kind) ? 2 * ff : ff, sum = mlp_linear(p, m->kind, ff);
     return m->bias ? sum + split(p, first) + p->spec->model.d_model : sum;
 }
 
 static int64_t count_expert(const struct hb_mcore_plan *p, const struct hb_block *b)
 {
-    int64_t one = hb_mul_sat(p->spec->model.d_model * b->moe.d_ff, is_gated(b->moe.kind) ? 3 : 2);
+    int64_t one =
+        hb_mul_sat(p->spec->model.d_model * b->moe.d_ff, hb_mlp_is_gated(b->moe.kind) ? 3 : 2);
     return hb_mul_sat(hb_div_up(b->moe.experts, p->ep), hb_div_up(one, p->etp));
 }
 

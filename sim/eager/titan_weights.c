@@ -35,17 +35,11 @@ static void add_gated(struct hb_titan_layer *l, int64_t ff)
     add_weight(l, HB_TITAN_W_UP, "w_up", ff, d);
 }
 
-/* Its MLP has two products side by side. */
-static bool is_gated(const struct hb_block *b)
-{
-    return b->mlp.kind == HB_MLP_SWIGLU || b->mlp.kind == HB_MLP_GEGLU;
-}
-
 static void add_mlp(struct hb_titan_layer *l)
 {
     const struct hb_mlp *m = &l->block->mlp;
     int64_t d = l->e->spec->model.d_model, ff = hb_div_up(m->d_ff, l->e->ways);
-    if (is_gated(l->block)) {
+    if (hb_mlp_is_gated(l->block->mlp.kind)) {
         add_gated(l, ff);
         return;
     }

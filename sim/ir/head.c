@@ -19,11 +19,6 @@ static bool over_data(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_DATA) > 1;
 }
 
-static bool accumulates(const struct hb_lower *lo)
-{
-    return lo->spec->batch.accumulate > 1;
-}
-
 static bool is_tied(const struct hb_lower *lo)
 {
     return lo->spec->model.tied_embeddings;
@@ -258,7 +253,7 @@ static bool is_ring_late(const struct hb_lower *lo)
 static bool is_short_ring_late(const struct hb_lower *lo)
 {
     if (over_tensor(lo))
-        return lo->local.tokens > 2 * POSTPONE_RING_TOKENS && !accumulates(lo);
+        return lo->local.tokens > 2 * POSTPONE_RING_TOKENS && !hb_accumulates(lo);
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
@@ -330,7 +325,7 @@ static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool waits =
         over_tensor(lo) && (hb_offloads(lo) || lo->local.batch_ways == 1 || !hb_gathers_labels(lo));
-    return accumulates(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && !hides_rows(lo) && !waits;
+    return hb_accumulates(lo) && hb_ways(lo, HB_AX_SEQUENCE) == 1 && !hides_rows(lo) && !waits;
 }
 
 /* Where neither what is kept nor the update decides. */
@@ -340,7 +335,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (ring && hb_head_short_ring(lo))
         return is_short_ring_late(lo);
-    if (accumulates(lo) || is_tied(lo))
+    if (hb_accumulates(lo) || is_tied(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);
     if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
         return true;
@@ -370,7 +365,7 @@ bool hb_head_post_order(const struct hb_lower *lo)
 static bool is_ring_behind(const struct hb_lower *lo)
 {
     return hb_head_room_early(lo) && is_tied(lo) && !hb_head_own_loss(lo) && hb_head_ring(lo) &&
-           !over_tensor(lo) && !accumulates(lo);
+           !over_tensor(lo) && !hb_accumulates(lo);
 }
 
 /* With both logits of one sequence; where states come from the host only if all wait for the
@@ -387,7 +382,7 @@ bool hb_head_both_wait(const struct hb_lower *lo)
 {
     /* Beside such a ring the f32 logits of one sequence stay, but in accumulation loops. */
     if (waits_in_ring(lo))
-        return is_behind(lo) && lo->local.batch == 1 && !over_tensor(lo) && !accumulates(lo);
+        return is_behind(lo) && lo->local.batch == 1 && !over_tensor(lo) && !hb_accumulates(lo);
     return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind_both(lo) ||
            hb_head_post_order(lo);
 }
@@ -405,7 +400,7 @@ bool hb_head_label_over_data(const struct hb_lower *lo)
 {
     int64_t data = hb_ways(lo, HB_AX_DATA);
     bool alone = lo->local.batch == 1 || lo->chip->gathers_padded || over_tensor(lo);
-    return hb_weight_gathers_plain(lo) && !accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
+    return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
            !hb_head_own_loss(lo) && data == 2 && alone;
 }
 
@@ -532,5 +527,5 @@ bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
     return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) && is_whole(lo) &&
-           (!hb_head_waits(lo) || accumulates(lo));
+           (!hb_head_waits(lo) || hb_accumulates(lo));
 }

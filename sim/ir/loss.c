@@ -65,12 +65,11 @@ uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
  * others the records do not tell. */
 static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
 {
-    enum { SUBLANES = 8 };
     const struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
     bool apart = hb_gathers_late(lo) || lo->gather_form == HB_GATHER_BESIDE;
-    if (!apart || !hb_head_own_loss(lo) || rows % SUBLANES == 0)
+    if (!apart || !hb_head_own_loss(lo) || rows % HB_TPU_SUBLANES == 0)
         return own;
     uint32_t parts = hb_temp_tiled(
         lo, "head, gathered by rows", HB_CAT_COMMUNICATION,

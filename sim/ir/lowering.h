@@ -161,6 +161,11 @@ struct hb_lower {
     const struct hb_stack_plan *layers; /* those outside a pipeline */
 };
 
+static inline bool hb_accumulates(const struct hb_lower *lo)
+{
+    return lo->spec->batch.accumulate > 1;
+}
+
 /* Weights go round in rings of collective permutes, product by product. */
 static inline bool hb_in_rings(const struct hb_lower *lo)
 {

@@ -3,11 +3,6 @@
 #include "sim/ir/sequence.h"
 #include "sim/ir/when.h"
 
-static bool is_gated(enum hb_mlp_kind kind)
-{
-    return kind == HB_MLP_SWIGLU || kind == HB_MLP_GEGLU;
-}
-
 static void bias_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
                       int64_t ways)
 {
@@ -23,16 +18,16 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
     struct hb_split up[2] = {{d, 1}, {m->d_ff, tp}};
     struct hb_split both[2] = {{d, 1}, {m->d_ff * 2, tp}};
     struct hb_split down[2] = {{m->d_ff, tp}, {d, 1}};
-    if (is_gated(m->kind) && m->fused) {
+    if (hb_mlp_is_gated(m->kind) && m->fused) {
         hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_gate_up"), both, 2, 0);
     } else {
-        if (is_gated(m->kind))
+        if (hb_mlp_is_gated(m->kind))
             hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_gate"), up, 2, 0);
         hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_up"), up, 2, 0);
     }
     hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_down"), down, 2, 1);
     if (m->bias) {
-        if (is_gated(m->kind))
+        if (hb_mlp_is_gated(m->kind))
             bias_leaf(lo, y, hb_name(lo, prefix, "b_gate"), m->d_ff, tp);
         bias_leaf(lo, y, hb_name(lo, prefix, "b_up"), m->d_ff, tp);
         hb_layer_output_bias(lo, y, hb_name(lo, prefix, "b_down"));
@@ -148,12 +143,12 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
     int64_t width = (m->d_ff + tp - 1) / tp;
     int gate = -1;
     int up;
-    if (is_gated(m->kind) && m->fused) {
+    if (hb_mlp_is_gated(m->kind) && m->fused) {
         up = wide_product(lo, y, in, hb_name(lo, prefix, "w_gate_up"),
                           wide_value(lo, "mlp gate and up", tags[1], batch, 2 * width));
         y->values[up].tags |= 1u << tags[0];
     } else {
-        if (is_gated(m->kind))
+        if (hb_mlp_is_gated(m->kind))
             gate = wide_product(
                 lo, y, in, hb_name(lo, prefix, "w_gate"),
                 wide_value(lo, hb_name(lo, prefix, "mlp gate"), tags[0], batch, width));

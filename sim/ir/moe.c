@@ -86,7 +86,7 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     uint32_t first = lo->leaf_count;
     struct hb_split up[3] = {{m->experts, ep}, {d, 1}, {m->d_ff, et}};
     struct hb_split down[3] = {{m->experts, ep}, {m->d_ff, et}, {d, 1}};
-    bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
+    bool gated = hb_mlp_is_gated(m->kind);
     if (gated)
         hb_layer_matrix(lo, y, "e_gate", up, 3, 1);
     hb_layer_matrix(lo, y, "e_up", up, 3, 1);

@@ -103,7 +103,7 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
                    const int64_t *narrow)
 {
     const struct hb_moe *m = &y->block->moe;
-    bool gated = m->kind == HB_MLP_SWIGLU || m->kind == HB_MLP_GEGLU;
+    bool gated = hb_mlp_is_gated(m->kind);
     bool ragged = hb_layer_sorts_rows(m);
     int gate = -1;
     struct hb_value v = hb_moe_value(lo, "expert gate", 1u << HB_TN_MLP_GATE, lo->compute, wide);

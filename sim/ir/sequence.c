@@ -25,11 +25,6 @@
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
-static bool accumulates(const struct hb_lower *lo)
-{
-    return lo->spec->batch.accumulate > 1;
-}
-
 /* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own, or
  * MaxText's between late gathers (gemma-7b, v6e-128: list 8.0, the others 9.0; list it is). */
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
@@ -41,7 +36,7 @@ static bool is_plain_over_fsdp(const struct hb_lower *lo)
 bool hb_sequence_known(const struct hb_lower *lo)
 {
     return hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
-           hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && !accumulates(lo) &&
+           hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && !hb_accumulates(lo) &&
            hb_gathers_labels(lo) && is_plain_over_fsdp(lo);
 }
 
@@ -175,7 +170,7 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
  * 18.75 19.66; one sequence 13.59 13.69 12.45; 8 layers on v6e 20.48 20.07 21.43). */
 static bool is_accumulated(const struct hb_lower *lo)
 {
-    return hb_weight_gathers_plain(lo) && accumulates(lo) && !hb_head_own_rule(lo) &&
+    return hb_weight_gathers_plain(lo) && hb_accumulates(lo) && !hb_head_own_rule(lo) &&
            lo->local.seq == lo->spec->batch.seq;
 }
 
@@ -260,7 +255,7 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
 static bool fetches(const struct hb_lower *lo, int block)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[block].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0 && !accumulates(lo);
+    return r->policy == HB_POLICY_NAMES && r->offload != 0 && !hb_accumulates(lo);
 }
 
 static bool fetches_trip(const struct hb_lower *lo)

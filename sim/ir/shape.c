@@ -3,7 +3,7 @@
 
 #include "base/size.h"
 
-enum { TPU_SUBLANES = 8, TPU_VECTOR_TILE = 1024, TPU_SCALAR_BYTES = 512 };
+enum { TPU_VECTOR_TILE = 1024, TPU_SCALAR_BYTES = 512 };
 
 struct hb_shape hb_shape_make(enum hb_dtype dtype, const int64_t *dims)
 {
@@ -38,8 +38,8 @@ int64_t hb_shape_plain_bytes(const struct hb_shape *s)
 static int64_t in_sublanes(int64_t dim)
 {
     int64_t tile = 1;
-    if (dim >= TPU_SUBLANES)
-        return hb_round_up(dim, TPU_SUBLANES);
+    if (dim >= HB_TPU_SUBLANES)
+        return hb_round_up(dim, HB_TPU_SUBLANES);
     while (tile < dim)
         tile *= 2;
     return dim > 0 ? tile : dim;

@@ -12,8 +12,8 @@
 #include "models/dtype.h"
 
 enum { HB_SHAPE_RANK = 6 };
-/* Elements of a row of a TPU's vector register. */
-enum { HB_TPU_LANES = 128 };
+/* Elements of a row of a TPU's vector register, and its rows. */
+enum { HB_TPU_LANES = 128, HB_TPU_SUBLANES = 8 };
 
 struct hb_shape {
     int64_t dim[HB_SHAPE_RANK];

@@ -38,8 +38,7 @@ static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l
  * bf16[65536,6400]). */
 static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
 {
-    bool sorts = l->row_major || (b->lo->maxtext && hb_layer_sorts_rows(&b->y->block->moe));
-    return is_gathered_experts(b, l) && sorts && b->own_stacks;
+    return is_gathered_experts(b, l) && hb_layer_sorts_rows(&b->y->block->moe) && b->own_stacks;
 }
 
 /* Whether it waits for the layer's end whatever follows. */
