@@ -142,8 +142,8 @@ static bool maxtext_says(const struct hb_spec *s)
 static bool levanter_says(const struct hb_spec *s)
 {
     return s->mesh[HB_AX_SEQUENCE] == 1 && s->mesh[HB_AX_EXPERT] == 1 &&
-           s->mesh[HB_AX_PIPELINE] == 1 && s->loss.chunks == 1 &&
-           s->optimizer.offload == HB_PLACE_NONE && s->stack.form != HB_FORM_LOOP;
+           s->mesh[HB_AX_PIPELINE] == 1 && s->optimizer.offload == HB_PLACE_NONE &&
+           s->stack.form != HB_FORM_LOOP;
 }
 
 /* Dense layers lie over the ranks of experts where those are ranks of FSDP, and only there. */
@@ -411,7 +411,7 @@ static bool is_of_input(const char *line)
     const char *key = line + strlen("# cannot be said: ");
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         if (hb_str_starts(key, kept[i]))
-            return !strstr(key, "].name:");
+            return !strstr(key, "].name:") && !strstr(key, ".split_heads:");
     return false;
 }
 

@@ -118,14 +118,15 @@ bool hb_emit_back(struct hb_arena *arena, enum hb_emit what, const struct hb_spe
                   const char *data_dir, struct hb_spec *out_back)
 {
     static const char *const own[] = {"hardware", "plan", "compiler", "force_compiler",
-                                      "step",     "load", "model"};
+                                      "load",     "step", "model"};
     struct hb_diag unheard;
     struct hb_import import;
     if (what == HB_EMIT_YAML || !names_model(arena, what, spec, data_dir) ||
         !import_text(arena, what, spec, data_dir, &import))
         return false;
     struct hb_node *mine = hb_schema_emit(arena, spec, true);
-    size_t count = sizeof own / sizeof own[0] - (what == HB_EMIT_TRAINER ? 0 : 1);
+    size_t count = sizeof own / sizeof own[0];
+    count -= what == HB_EMIT_TRAINER ? 0 : what == HB_EMIT_LEVANTER ? 2 : 1;
     for (size_t i = 0; i < count; i++) {
         struct hb_node *section = hb_node_find(mine, own[i]);
         if (section)

@@ -135,6 +135,9 @@ static void emit_model(struct hb_str *out, const struct hb_spec *s)
         number(out, "n_routed_experts", b->moe.experts);
         number(out, "num_experts_per_tok", b->moe.top_k);
     }
+    if (s->loss.chunks > 1)
+        number(out, "cross_entropy_block_size",
+               (m->vocab + s->loss.chunks - 1) / s->loss.chunks);
     if (b->attention.windows[0] > 0)
         number(out, "sliding_window", b->attention.windows[0]);
     hb_str_addf(out, "  attn_backend: %s\n",
@@ -147,12 +150,21 @@ static const char *type_name(enum hb_dtype type)
     return type == HB_DT_BF16 ? "bfloat16" : type == HB_DT_F16 ? "float16" : "float32";
 }
 
+/* Parameters as `mp` says them: what starts narrow has an f32 first moment from the first update
+ * on, and a narrow second one (models/import/levanter.c). */
+static enum hb_dtype params_type(const struct hb_spec *s)
+{
+    const enum hb_dtype *m = s->optimizer.moments;
+    bool narrow = s->optimizer.moment_count == 2 && m[0] == HB_DT_F32 && m[1] == HB_DT_BF16;
+    return narrow ? HB_DT_BF16 : s->precision.params;
+}
+
 static void emit_trainer(struct hb_str *out, const struct hb_spec *s)
 {
     int64_t ranks = s->mesh[HB_AX_DATA] * s->mesh[HB_AX_FSDP];
     hb_str_addf(out, "trainer:\n  train_batch_size: %" PRId64 "\n", s->batch.global);
     number(out, "per_device_parallelism", s->batch.global / (ranks * s->batch.accumulate));
-    hb_str_addf(out, "  mp: p=%s,c=%s\n", type_name(s->precision.params),
+    hb_str_addf(out, "  mp: p=%s,c=%s\n", type_name(params_type(s)),
                 type_name(s->precision.compute));
     hb_str_addf(
         out, "  mesh:\n    axes: {replica: %" PRId64 ", data: %" PRId64 ", model: %" PRId64 "}\n",

@@ -23,6 +23,7 @@ done
 # JAX compiles and runs on the device; the unseen ones were drawn by a seed and compared once.
 echo "| XLA on a real H100 | $(cells tests/golden/xla-h100.jsonl) | $(cells tests/golden/h100-drawn.jsonl) |"
 echo "| MaxText on TPU | $(cells tests/golden/maxtext.jsonl tests/golden/maxtext-read.jsonl) | $(cells tests/calibration/maxtext.jsonl) |"
+echo "| Levanter on TPU | $(cells tests/golden/levanter-read.jsonl) | $(cells tests/calibration/levanter.jsonl) |"
 # Drawn before anybody looked, and measured once.
 guided=$(find tests/golden -name 'torch-*.jsonl' ! -name torch-h100.jsonl | sort)
 # shellcheck disable=SC2086

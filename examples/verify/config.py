@@ -124,7 +124,7 @@ def check_rest(c, platform):
                           % moment)
     only('sharding', c.sharding, optimizer_over_data=False, grads_over_data=False,
          reshard_after_forward=True, states_over_sequence=False, dense_over_expert=False,
-         expert_tensor=c.mesh.tensor, sequence_kind='ring', norms='replicated',
+         expert_tensor=c.mesh.tensor, sequence_kind='ring', norms=('replicated', 'fsdp'),
          residual_split='sequence', sequence_balance=False)
     only('stack', c.stack, axis=0)
     only('remat', c.remat, every=1)

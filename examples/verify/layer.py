@@ -79,9 +79,11 @@ class Layer:
         return w
 
     def norm_weights(self, name):
-        w = {name: ((self.config.model.d_model,), P(None))}
+        c = self.config
+        over = self.layout.fsdp if c.sharding.norms == 'fsdp' else None
+        w = {name: ((c.model.d_model,), P(over))}
         if self.block.norm == 'layernorm':
-            w[name + 'b'] = w[name]
+            w[name + 'b'] = ((c.model.d_model,), P(None))
         return w
 
     def mlp_weights(self, prefix, keys, width=0):

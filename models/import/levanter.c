@@ -46,7 +46,6 @@ static const char *const quiet_trainer[] = {"tracker",
                                             "parameter_axis_resources",
                                             "distributed",
                                             "fsdp_axis",
-                                            "replica_ici_*",
                                             "crash_on_*",
                                             "use_explicit_*",
                                             "watch",
@@ -135,6 +134,31 @@ static int64_t take_vocab(struct hb_foreign *f, const struct hb_node *c)
     return vocab;
 }
 
+/* Its loss goes over blocks of the vocabulary, ours over chunks of the tokens: as many, or as many
+ * more as divide the sequence, have logits of the same size. */
+static void put_blocks(struct hb_foreign *f, const struct hb_node *m, int64_t vocab, int64_t seq)
+{
+    enum { MOST = 4096 };
+    int64_t words = hb_take_int(f, m, "cross_entropy_block_size", 0);
+    if (words < 1 || words >= vocab)
+        return;
+    int64_t blocks = vocab / words + (vocab % words != 0), chunks = blocks;
+    while (chunks < MOST && seq % chunks != 0)
+        chunks++;
+    if (seq % chunks != 0) {
+        hb_missing(f,
+                   "model.cross_entropy_block_size: %" PRId64 " blocks; loss.chunks would be more "
+                   "than %d",
+                   blocks, MOST);
+        return;
+    }
+    hb_put_int(f, "loss.chunks", chunks);
+    hb_assume(f,
+              "cross_entropy_block_size: %" PRId64 " blocks of the vocabulary count as %" PRId64
+              " chunks of the tokens",
+              blocks, chunks);
+}
+
 static bool put_model(struct hb_foreign *f, const struct hb_node *c)
 {
     const struct hb_node *m = hb_take(f, c, "model"), *hf = hb_node_find(c, "initialize_from_hf");
@@ -186,26 +210,56 @@ static bool put_model(struct hb_foreign *f, const struct hb_node *c)
     for (int64_t i = 0; i < s.layers; i++)
         s.each[i] = (struct hb_layer){window, s.experts > 0};
     hb_put_int(f, "batch.seq", seq);
+    put_blocks(f, m, s.vocab, seq);
     return hb_put_model(f, &s, c->loc);
 }
 
 /* ---- the run */
 
-/* "compute=bfloat16,params=float32" or "p=f32,c=bf16". */
-static void put_precision(struct hb_foreign *f, const struct hb_node *t)
+/* "compute=bfloat16,params=float32" or "p=f32,c=bf16"; TrainerConfig's own is "f32". Narrow
+ * parameters do not stay: an update times an f32 learning rate is f32, so after the first step they
+ * and the first moment are, and only the second, cast as it was, is not. */
+static void put_precision(struct hb_foreign *f, const struct hb_node *t, bool adam)
 {
-    const char *mp = hb_take_text(f, t, "mp", "p=f32,c=bfloat16");
+    static const char *const moments[] = {"f32", "bf16"};
+    const char *mp = hb_take_text(f, t, "mp", "f32");
     const char *params = strstr(mp, "p=") ? strstr(mp, "p=") : strstr(mp, "params=");
     const char *compute = strstr(mp, "c=") ? strstr(mp, "c=") : strstr(mp, "compute=");
     bool narrow = params && strncmp(strchr(params, '=') + 1, "bf", 2) == 0;
     bool half = compute && strncmp(strchr(compute, '=') + 1, "bf", 2) == 0;
     if (!strchr(mp, '='))
         half = narrow = strstr(mp, "bf") != NULL;
-    hb_put(f, "precision.params", narrow ? "bf16" : "f32");
+    if (narrow && adam)
+        hb_put_words(f, "optimizer.moments", moments, 2);
+    if (narrow)
+        hb_assume(f, "mp: bf16 parameters become f32 with the first update");
+    hb_put(f, "precision.params", "f32");
     hb_put(f, "precision.compute", half ? "bf16" : "f32");
+    hb_put(f, "loss.dot", half ? "bf16" : "f32");
     const struct hb_node *quantization = hb_take(f, t, "quantization");
     if (quantization)
         hb_missing(f, "trainer.quantization");
+}
+
+static bool names_axis(const struct hb_node *list, const char *axis)
+{
+    for (const struct hb_node *n = list ? list->first : NULL; n; n = n->next)
+        if (n->kind == HB_NODE_SCALAR && hb_str_same(n->text, axis))
+            return true;
+    return false;
+}
+
+/* What lies over model: with a mesh mlp and heads where nobody says, without one nothing. Queries,
+ * keys and values have no axis `heads` (layers/attention.py: kv_head, q_heads_per_group). */
+static void put_tensor_axes(struct hb_foreign *f, const struct hb_node *t)
+{
+    const struct hb_node *list = hb_take(f, t, "tensor_parallel_axes");
+    if (!list)
+        list = hb_take(f, hb_node_find(t, "mesh"), "tensor_parallel_axes");
+    hb_put_bool(f, "sharding.vocab_over_tensor", names_axis(list, "vocab"));
+    if (!names_axis(list, "kv_head"))
+        hb_missing(f, "trainer.tensor_parallel_axes: without kv_head queries, keys and values are "
+                      "whole on each device of model; they count as split");
 }
 
 /* Devices: replica (data), data (fsdp) and model (tensor), or in older files model_axis_size. */
@@ -214,10 +268,13 @@ static int64_t put_mesh(struct hb_foreign *f, const struct hb_node *t)
     const struct hb_node *mesh = hb_take(f, hb_take(f, t, "mesh"), "axes");
     int64_t devices = hb_take_int(f, f->said, "devices|hardware.count", 0);
     int64_t replicas = hb_take_int(f, mesh, "replica", 1);
-    replicas = hb_take_int(f, t, "replica_dcn_axis_size", replicas);
+    replicas = hb_mul_sat(hb_take_int(f, t, "replica_ici_axis_size", replicas),
+                          hb_take_int(f, t, "replica_dcn_axis_size", 1));
     int64_t fsdp = hb_take_int(f, mesh, "data", -1);
     int64_t tensor = hb_take_int(f, mesh, "model", hb_take_int(f, t, "model_axis_size", 1));
-    if (hb_node_find(t, "tensor_parallel_axes") && tensor == 1)
+    if (tensor > 1)
+        put_tensor_axes(f, t);
+    else
         hb_take(f, t, "tensor_parallel_axes");
     if (replicas < 1)
         replicas = 1;
@@ -289,7 +346,8 @@ static void put_remat(struct hb_foreign *f, const struct hb_node *m)
     }
 }
 
-static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
+/* Whether its states are Adam's. */
+static bool put_optimizer(struct hb_foreign *f, const struct hb_node *c)
 {
     const struct hb_node *o = hb_take(f, c, "optimizer");
     const char *type = hb_take_text(f, o, "type", "adam");
@@ -301,6 +359,7 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
     const struct hb_node *ema = hb_take(f, hb_node_find(c, "trainer"), "model_averaging");
     if (ema)
         hb_put(f, "optimizer.ema", "device");
+    return !muon;
 }
 
 /* A number, or a schedule [{start: 0, value: 512}, ...], of which the largest counts. */
@@ -333,6 +392,18 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *t, int64_t ran
                  batch, round);
 }
 
+/* What its train step does whoever runs it: the whole model is cast before the layers
+ * (WrappedLossFunction), weights' embed lies over data, norms' too, heads have a dimension of their
+ * own, and the loss takes one-hot targets from logits in the compute type (models/loss.py). */
+static void put_step(struct hb_foreign *f)
+{
+    hb_put(f, "runtime.framework", "jax");
+    hb_put(f, "step.cast", "upfront");
+    hb_put(f, "sharding.norms", "fsdp");
+    hb_put_bool(f, "loss.onehot", true);
+    hb_put_in_blocks(f, "attention", "split_heads", "true");
+}
+
 bool hb_import_levanter(struct hb_foreign *f, const struct hb_node *root)
 {
     struct hb_node *c = hb_node_copy(f->arena, root);
@@ -343,10 +414,10 @@ bool hb_import_levanter(struct hb_foreign *f, const struct hb_node *root)
         t = hb_node_new(f->arena, HB_NODE_MAP, root->loc);
     hb_take(f, c, "trainer");
     const struct hb_node *m = hb_node_find(c, "model");
-    put_precision(f, t);
+    put_precision(f, t, put_optimizer(f, c));
     put_batch(f, t, put_mesh(f, t));
-    put_optimizer(f, c);
     put_remat(f, m);
+    put_step(f);
     if (hb_node_find(hb_node_find(f->out->root, "mesh"), "tensor"))
         hb_put(f, "hardware.device", hb_take_text(f, f->said, "device", "tpu-v5p"));
     if (!hb_node_find(f->said, "device"))
@@ -354,12 +425,6 @@ bool hb_import_levanter(struct hb_foreign *f, const struct hb_node *root)
     const char *kernel = hb_take_text(f, m, "attn_backend", "default");
     if (hb_str_same(kernel, "vanilla") || hb_str_same(kernel, "VANILLA"))
         hb_put_in_blocks(f, "attention", "kernel", "naive");
-    int64_t words = hb_take_int(f, m, "cross_entropy_block_size", 0);
-    if (words)
-        hb_missing(f,
-                   "model.cross_entropy_block_size: %" PRId64 " (blocks of the vocabulary; "
-                   "loss.chunks are of tokens)",
-                   words);
     hb_tell_rest(f, c, "", quiet);
     hb_tell_rest(f, t, "trainer.", quiet_trainer);
     hb_tell_rest(f, m, "model.", quiet_model);

@@ -314,8 +314,19 @@ static bool is_its_own(const char *key)
             strchr(dot, ']') && hb_str_starts(strchr(dot, ']'), "].name:"));
 }
 
+/* And what Levanter's does. */
+static bool is_levanters(const char *key)
+{
+    static const char *const own[] = {
+        "loss.dot:", "step.cast:", "runtime.framework:", "model.blocks[0].attention.split_heads:"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (hb_str_starts(key, own[i]))
+            return true;
+    return false;
+}
+
 /* "# cannot be said: KEY: ..." lines as keys. */
-static const char *lost_keys(struct hb_arena *arena, const struct hb_spec *spec,
+static const char *lost_keys(struct hb_arena *arena, enum hb_emit what, const struct hb_spec *spec,
                              const struct hb_spec *back)
 {
     struct hb_str lines, keys;
@@ -324,7 +335,7 @@ static const char *lost_keys(struct hb_arena *arena, const struct hb_spec *spec,
     hb_emit_lost(&lines, spec, back);
     for (const char *at = lines.text; (at = strstr(at, "# cannot be said: ")) != NULL;) {
         at += strlen("# cannot be said: ");
-        if (is_its_own(at))
+        if (is_its_own(at) || (what == HB_EMIT_LEVANTER && is_levanters(at)))
             continue;
         hb_str_addf(&keys, "%.*s ", (int)strcspn(at, " :="), at);
     }
@@ -358,7 +369,7 @@ static bool check_row(const struct row *row)
             ok = false;
         }
     bool read = hb_emit_back(u.env.arena, row->what, &spec, HB_SOURCE_DIR, &back);
-    const char *lost = read ? lost_keys(u.env.arena, &spec, &back) : "all";
+    const char *lost = read ? lost_keys(u.env.arena, row->what, &spec, &back) : "all";
     if (strcmp(lost, row->lost) != 0) {
         fprintf(stderr, "%s%slost '%s', not '%s'\n", row->yaml, text.text, lost, row->lost);
         ok = false;

@@ -79,7 +79,7 @@ static bool check_count(struct test_case *c)
                                     (long long)params.total));
 }
 
-/* The model without its names, and dropout, which cards have none of. */
+/* The model without its names, and dropout and how q, k and v lie, which cards have none of. */
 static const char *model_text(struct hb_arena *arena, struct hb_spec spec)
 {
     struct hb_str text;
@@ -90,7 +90,7 @@ static const char *model_text(struct hb_arena *arena, struct hb_spec spec)
         blocks[i].name = i ? "b" : "a";
         blocks[i].dropout = 0;
         blocks[i].attention.dropout = 0;
-        blocks[i].attention.fused_qkv = false;
+        blocks[i].attention.fused_qkv = blocks[i].attention.split_heads = false;
     }
     spec.model.blocks = blocks;
     spec.model.name = "x";
