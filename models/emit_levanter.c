@@ -1,6 +1,6 @@
 /* Levanter as it is in marin-community/marin (lib/levanter): the whole YAML of a run but its data:
  * the model's type and sizes, TrainerConfig with the MeshConfig of utils/mesh.py (axes data,
- * replica and model; heads and mlp lie over model, weights' embed over data), and haliax's
+ * replica and model; mlp, heads and kv_head lie over model, weights' embed over data), and haliax's
  * ScanCheckpointPolicy (haliax/_src/scan.py) for model.gradient_checkpointing: true, "offload",
  * "nested", or a map of save_carries, save_block_internals, offload_block_internals and nested. */
 #include <inttypes.h>
@@ -136,8 +136,7 @@ static void emit_model(struct hb_str *out, const struct hb_spec *s)
         number(out, "num_experts_per_tok", b->moe.top_k);
     }
     if (s->loss.chunks > 1)
-        number(out, "cross_entropy_block_size",
-               (m->vocab + s->loss.chunks - 1) / s->loss.chunks);
+        number(out, "cross_entropy_block_size", (m->vocab + s->loss.chunks - 1) / s->loss.chunks);
     if (b->attention.windows[0] > 0)
         number(out, "sliding_window", b->attention.windows[0]);
     hb_str_addf(out, "  attn_backend: %s\n",
@@ -169,6 +168,9 @@ static void emit_trainer(struct hb_str *out, const struct hb_spec *s)
     hb_str_addf(
         out, "  mesh:\n    axes: {replica: %" PRId64 ", data: %" PRId64 ", model: %" PRId64 "}\n",
         s->mesh[HB_AX_DATA], s->mesh[HB_AX_FSDP], s->mesh[HB_AX_TENSOR]);
+    if (s->mesh[HB_AX_TENSOR] > 1) /* heads alone splits no queries, keys and values */
+        hb_str_addf(out, "    tensor_parallel_axes: [mlp, heads, kv_head%s]\n",
+                    s->sharding.vocab_over_tensor ? ", vocab" : "");
     if (s->optimizer.ema != HB_PLACE_NONE)
         hb_str_add(out, "  model_averaging: {type: ema}\n");
     hb_str_addf(out, "optimizer:\n  type: %s\n  max_grad_norm: %s\n",

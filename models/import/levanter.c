@@ -140,6 +140,9 @@ static void put_blocks(struct hb_foreign *f, const struct hb_node *m, int64_t vo
 {
     enum { MOST = 4096 };
     int64_t words = hb_take_int(f, m, "cross_entropy_block_size", 0);
+    if (words < 0)
+        hb_error(f->diag, hb_node_find(m, "cross_entropy_block_size")->loc,
+                 "model.cross_entropy_block_size: allowed: 0 or more");
     if (words < 1 || words >= vocab)
         return;
     int64_t blocks = vocab / words + (vocab % words != 0), chunks = blocks;
@@ -268,8 +271,9 @@ static int64_t put_mesh(struct hb_foreign *f, const struct hb_node *t)
     const struct hb_node *mesh = hb_take(f, hb_take(f, t, "mesh"), "axes");
     int64_t devices = hb_take_int(f, f->said, "devices|hardware.count", 0);
     int64_t replicas = hb_take_int(f, mesh, "replica", 1);
-    replicas = hb_mul_sat(hb_take_int(f, t, "replica_ici_axis_size", replicas),
-                          hb_take_int(f, t, "replica_dcn_axis_size", 1));
+    int64_t slices = hb_take_int(f, t, "replica_dcn_axis_size", 1); /* -1: however many there are */
+    replicas =
+        hb_mul_sat(hb_take_int(f, t, "replica_ici_axis_size", replicas), slices < 1 ? 1 : slices);
     int64_t fsdp = hb_take_int(f, mesh, "data", -1);
     int64_t tensor = hb_take_int(f, mesh, "model", hb_take_int(f, t, "model_axis_size", 1));
     if (tensor > 1)
