@@ -67,10 +67,10 @@ uint32_t hb_ops_dropout(struct hb_tape *t, uint32_t x, int64_t elements)
 
 /* --- pieces --- */
 
-/* in[0]: the whole; the pieces' values follow it. */
+/* in[0]: the whole; so far behind it the pieces' values follow. */
 static void back_split(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t first = (uint32_t)n->number[0], count = (uint32_t)n->number[1];
+    uint32_t first = n->in[0] + (uint32_t)n->number[0], count = (uint32_t)n->number[1];
     uint32_t whole = hb_ops_work(t, "cat", "gradient of all pieces", n->number[2]);
     (void)grad;
     for (uint32_t i = first; i < first + count; i++) {
@@ -92,7 +92,7 @@ void hb_ops_split(struct hb_tape *t, uint32_t x, uint32_t *pieces, const int64_t
     if (!n)
         return;
     n->in[0] = x;
-    n->number[0] = pieces[0];
+    n->number[0] = pieces[0] - x;
     n->number[1] = count;
     n->number[2] = hb_ops_value_bytes(t, x);
 }

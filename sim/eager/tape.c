@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/eager/reel.h"
 
 void hb_sums_take(struct hb_sums *s, int64_t bytes, int64_t counted_bytes)
 {
@@ -48,6 +49,8 @@ static void give_dead(struct hb_tape *t)
             t->dead[at] = t->dead[at - 1];
         t->dead[at] = one;
     }
+    if (t->reel)
+        hb_reel_note(t, t->reel);
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->storages[t->dead[i]].served != HB_NONE)
             t->server->give(t->server->context, &t->storages[t->dead[i]]);
@@ -62,6 +65,8 @@ void hb_tape_end(struct hb_tape *t)
         give_dead(t);
     if (!t->open)
         return;
+    if (t->reel)
+        hb_reel_note(t, t->reel);
     t->op.read_count = 0;
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->dead[i] != t->written)

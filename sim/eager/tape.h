@@ -17,6 +17,7 @@
 #include "sim/ir/program.h"
 
 struct hb_arena;
+struct hb_reel;
 struct hb_tape;
 
 /* A node of the tape: what back does with the gradient of `out`, which it drops. */
@@ -126,6 +127,7 @@ struct hb_tape {
     int64_t workspace_bytes; /* that a BLAS handle takes with its first product; 0: none */
     bool has_workspace, has_workspace_back; /* the forward pass's thread, the backward pass's */
     struct hb_split *split;                 /* null: passes backwards are whole */
+    struct hb_reel *reel;                   /* what is issued is recorded in it; null: it is not */
 };
 
 /* What an op is, and what it makes. */

@@ -386,7 +386,7 @@ static bool ends_with_product(const struct hb_titan_layer *l)
 }
 
 /* run: null, or what the pass keeps. */
-static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
+static void issue_layer(struct hb_titan_layer *l, struct run *run, bool again)
 {
     struct hb_tape *t = l->e->t;
     struct hb_kept *kept = run && l->mode == HB_TITAN_OPS ? &run->kept : NULL;
@@ -413,6 +413,36 @@ static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
         l->out = hb_ops_add(t, l->half, l->last);
     hb_tape_drop_value(t, l->last);
     hb_tape_drop_value(t, l->half);
+}
+
+/* Its ops are the same for each microbatch: weights have no copies, nothing kept is taken again,
+ * and what experts and sinks hold beyond values is not moved with these. */
+static bool comes_again(const struct hb_titan_layer *l)
+{
+    const struct hb_titan *e = l->e;
+    return e->pipeline.ranks > 1 && !e->t->autocast && !e->zero3 && l->mode != HB_TITAN_OPS &&
+           !l->block->moe.experts && !l->block->attention.sinks;
+}
+
+static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
+{
+    struct hb_tape *t = l->e->t;
+    struct hb_reel *reel = comes_again(l) ? hb_reels_find(t, &l->reels, again, l->in) : NULL;
+    uint32_t made[HB_REEL_MARKS] = {l->out, l->half, l->last};
+    if (reel && hb_reel_is_new(reel)) {
+        hb_reel_begin(t, reel, l->in);
+        issue_layer(l, run, again);
+        made[0] = again ? HB_NONE : l->out;
+        made[1] = l->half;
+        made[2] = l->last;
+        hb_reel_end(t, reel, made);
+    } else if (!reel || !hb_reel_play(t, reel, l->in, made)) {
+        issue_layer(l, run, again);
+    } else {
+        l->out = made[0];
+        l->half = made[1];
+        l->last = made[2];
+    }
 }
 
 static void back_before(struct hb_tape *t, struct hb_taped *n, uint32_t grad)

@@ -7,6 +7,7 @@
 #include "models/spec.h"
 #include "sim/eager/actions.h"
 #include "sim/eager/fsdp.h"
+#include "sim/eager/reel.h"
 #include "sim/eager/zero3.h"
 
 struct hb_short;
@@ -77,9 +78,10 @@ struct hb_titan_layer {
     uint32_t out;
     uint32_t half; /* run again: the residual after attention, the last product */
     uint32_t last;
-    uint32_t own;       /* of experts: the shared one's last product */
-    int64_t left_out;   /* of a short program: layers of its kind that are not run ... */
-    int64_t rest_bytes; /* ... and what each leaves for the backward pass */
+    uint32_t own;          /* of experts: the shared one's last product */
+    struct hb_reels reels; /* of its passes forwards */
+    int64_t left_out;      /* of a short program: layers of its kind that are not run ... */
+    int64_t rest_bytes;    /* ... and what each leaves for the backward pass */
 };
 
 enum { HB_TITAN_STASH = 5 };

@@ -1,0 +1,368 @@
+/* See reel.h. A program's ops and buffers are copied from where they stand in it; of a server that
+ * is asked, what dies under each op is kept here. */
+#include "sim/eager/reel.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "sim/eager/tape.h"
+
+enum state { NEW, RECORDED, UNFIT };
+
+/* What the tape's state and the value have to be for the ops to be the same. */
+struct here {
+    int kind;
+    const char *where;
+    enum hb_phase phase;
+    uint8_t pool, first_pool;
+    bool grad, has_workspace, has_workspace_back;
+    int64_t in_bytes, piece_bytes;
+};
+
+struct hb_reel {
+    enum state state;
+    struct here here;
+    uint32_t in;
+    int32_t *holders; /* of all that was there before */
+    uint32_t first_storage, first_value, first_node, first_op, first_ref;
+    uint32_t count;              /* of ops, each of which makes a storage */
+    struct hb_storage *storages; /* as they stand in the end */
+    uint8_t *category;           /* of their buffers, then */
+    uint32_t *dead;              /* what is given back, op by op: */
+    uint32_t dead_count, dead_cap;
+    uint32_t *dead_end; /* up to where, by op */
+    uint32_t end_cap;
+    uint32_t ref_count; /* of all ops but the last */
+    struct hb_value *values;
+    uint32_t value_count;
+    struct hb_taped *nodes;
+    uint32_t node_count;
+    bool saves_in;     /* a node does, of the value from outside */
+    struct hb_op last; /* issued; of a server's tape none */
+    uint32_t marks[HB_REEL_MARKS];
+    int32_t held; /* more than before, of the storage of the value from outside */
+};
+
+static struct here here(const struct hb_tape *t, int kind, uint32_t in)
+{
+    const struct hb_value *v = &t->values[in];
+    return (struct here){.kind = kind,
+                         .where = t->where,
+                         .phase = t->phase,
+                         .pool = t->pool,
+                         .first_pool = t->first_pool,
+                         .grad = t->grad,
+                         .has_workspace = t->has_workspace,
+                         .has_workspace_back = t->has_workspace_back,
+                         .in_bytes = t->storages[v->storage].bytes,
+                         .piece_bytes = v->piece_bytes};
+}
+
+static bool is_same(const struct here *a, const struct here *b)
+{
+    return a->kind == b->kind && a->where == b->where && a->phase == b->phase &&
+           a->pool == b->pool && a->first_pool == b->first_pool && a->grad == b->grad &&
+           a->has_workspace == b->has_workspace && a->has_workspace_back == b->has_workspace_back &&
+           a->in_bytes == b->in_bytes && a->piece_bytes == b->piece_bytes;
+}
+
+struct hb_reel *hb_reels_find(struct hb_tape *t, struct hb_reels *reels, int kind, uint32_t in)
+{
+    struct here now = here(t, kind, in);
+    for (int i = 0; i < HB_REELS; i++) {
+        struct hb_reel **r = &reels->list[i];
+        if (*r && is_same(&(*r)->here, &now))
+            return *r;
+        if (*r)
+            continue;
+        *r = hb_arena_alloc(t->arena, 1, sizeof **r);
+        (*r)->here = now;
+        return *r;
+    }
+    return NULL;
+}
+
+bool hb_reel_is_new(const struct hb_reel *r)
+{
+    return r->state == NEW;
+}
+
+/* --- recording --- */
+
+void hb_reel_begin(struct hb_tape *t, struct hb_reel *r, uint32_t in)
+{
+    r->in = in;
+    r->first_storage = t->storage_count;
+    r->first_value = t->value_count;
+    r->first_node = t->node_count;
+    r->holders = hb_arena_raw(t->arena, t->storage_count, sizeof *r->holders);
+    for (uint32_t i = 0; i < t->storage_count; i++)
+        r->holders[i] = t->storages[i].holders;
+    t->reel = r;
+}
+
+static void note_dead(struct hb_tape *t, struct hb_reel *r)
+{
+    for (uint32_t i = 0; i < t->dead_count; i++) {
+        r->dead = hb_grow(t->arena, r->dead, r->dead_count, &r->dead_cap, sizeof *r->dead);
+        r->dead[r->dead_count++] = t->dead[i];
+    }
+}
+
+void hb_reel_note(struct hb_tape *t, struct hb_reel *r)
+{
+    if (!t->open || t->written < r->first_storage)
+        return;
+    if (!r->count) {
+        r->first_op = t->p->op_count;
+        r->first_ref = t->p->ref_count;
+    }
+    note_dead(t, r);
+    r->dead_end = hb_grow(t->arena, r->dead_end, r->count, &r->end_cap, sizeof *r->dead_end);
+    r->dead_end[r->count++] = r->dead_count;
+}
+
+static bool is_own(const struct hb_reel *r, uint32_t storage)
+{
+    return storage == HB_NONE || storage >= r->first_storage;
+}
+
+static bool has_own_storages(const struct hb_tape *t, const struct hb_reel *r)
+{
+    uint32_t in = t->values[r->in].storage;
+    for (uint32_t i = 0; i < r->dead_count; i++)
+        if (!is_own(r, r->dead[i]))
+            return false;
+    for (uint32_t i = r->first_value; i < t->value_count; i++)
+        if (!is_own(r, t->values[i].storage) && t->values[i].storage != in)
+            return false;
+    for (uint32_t i = 0; i < r->first_storage; i++)
+        if (i != in && t->storages[i].holders != r->holders[i])
+            return false;
+    return true;
+}
+
+static bool has_own_nodes(const struct hb_tape *t, const struct hb_reel *r)
+{
+    uint32_t in = t->values[r->in].storage;
+    for (uint32_t i = r->first_node; i < t->node_count; i++) {
+        const struct hb_taped *n = &t->nodes[i];
+        for (int k = 0; k < HB_TAPED_INPUTS; k++)
+            if (n->in[k] != HB_NONE && n->in[k] < r->first_value && n->in[k] != r->in)
+                return false;
+        for (int k = 0; k < HB_TAPED_SAVED; k++)
+            if (!is_own(r, n->saved[k]) && n->saved[k] != in)
+                return false;
+        if (n->out != HB_NONE && n->out < r->first_value)
+            return false;
+    }
+    return true;
+}
+
+static bool is_fit(const struct hb_tape *t, const struct hb_reel *r)
+{
+    struct here now = here(t, r->here.kind, r->in);
+    return r->count && r->count == t->storage_count - r->first_storage && t->open &&
+           t->written + 1 == t->storage_count && t->node_count >= r->first_node &&
+           is_same(&r->here, &now) && has_own_storages(t, r) && has_own_nodes(t, r);
+}
+
+static void keep_ops(const struct hb_tape *t, struct hb_reel *r)
+{
+    const struct hb_storage *s = t->storages + r->first_storage;
+    r->storages = hb_arena_raw(t->arena, r->count, sizeof *r->storages);
+    r->category = hb_arena_raw(t->arena, r->count, sizeof *r->category);
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->storages[i] = s[i];
+        r->storages[i].served = HB_NONE;
+        if (!t->server)
+            r->category[i] = (uint8_t)t->p->bufs[r->first_storage + i].category;
+    }
+    r->ref_count = t->p->ref_count - r->first_ref;
+    r->last = t->op;
+}
+
+static void keep_nodes(const struct hb_tape *t, struct hb_reel *r)
+{
+    uint32_t in = t->values[r->in].storage;
+    r->node_count = t->node_count - r->first_node;
+    r->nodes = hb_arena_raw(t->arena, r->node_count, sizeof *r->nodes);
+    for (uint32_t i = 0; i < r->node_count; i++) {
+        r->nodes[i] = t->nodes[r->first_node + i];
+        for (int k = 0; k < HB_TAPED_SAVED; k++)
+            r->saves_in = r->saves_in || r->nodes[i].saved[k] == in;
+    }
+}
+
+void hb_reel_end(struct hb_tape *t, struct hb_reel *r, const uint32_t marks[HB_REEL_MARKS])
+{
+    hb_reel_note(t, r);
+    t->reel = NULL;
+    r->state = is_fit(t, r) ? RECORDED : UNFIT;
+    if (r->state == UNFIT)
+        return;
+    uint32_t in = t->values[r->in].storage;
+    r->held = t->storages[in].holders - r->holders[in];
+    r->value_count = t->value_count - r->first_value;
+    r->values = hb_arena_raw(t->arena, r->value_count, sizeof *r->values);
+    for (uint32_t i = 0; i < r->value_count; i++)
+        r->values[i] = t->values[r->first_value + i];
+    keep_nodes(t, r);
+    keep_ops(t, r);
+    memcpy(r->marks, marks, sizeof r->marks);
+}
+
+/* --- playing --- */
+
+/* For so many more than there are. */
+static void *make_room(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap,
+                       size_t item_bytes)
+{
+    while (count > *cap)
+        items = hb_grow(arena, items, *cap, cap, item_bytes);
+    return items;
+}
+
+static void add_storages(struct hb_tape *t, const struct hb_reel *r)
+{
+    t->storages = make_room(t->arena, t->storages, t->storage_count + r->count, &t->storage_cap,
+                            sizeof *t->storages);
+    memcpy(t->storages + t->storage_count, r->storages, r->count * sizeof *r->storages);
+    t->storage_count += r->count;
+}
+
+/* A storage that dies under its op is taken all the same. */
+static void serve_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t moved)
+{
+    const struct hb_server *s = t->server;
+    uint32_t dead = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        struct hb_storage *own = &t->storages[r->first_storage + moved + i];
+        if (own->bytes > 0)
+            own->served = s->take(s->context, own->bytes, own->pool);
+        for (; i + 1 < r->count && dead < r->dead_end[i]; dead++) {
+            const struct hb_storage *gone = &t->storages[r->dead[dead] + moved];
+            if (gone->served != HB_NONE)
+                s->give(s->context, gone);
+        }
+    }
+}
+
+static void copy_bufs(struct hb_program *p, const struct hb_reel *r)
+{
+    p->bufs = make_room(p->arena, p->bufs, p->buf_count + r->count, &p->buf_cap, sizeof *p->bufs);
+    struct hb_buf *to = p->bufs + p->buf_count;
+    memcpy(to, p->bufs + r->first_storage, r->count * sizeof *to);
+    for (uint32_t i = 0; i < r->count; i++)
+        to[i].category = (enum hb_category)r->category[i];
+    p->buf_count += r->count;
+}
+
+/* All but the last. What they read and write are storages of the stretch. */
+static void copy_ops(struct hb_program *p, const struct hb_reel *r, uint32_t moved)
+{
+    uint32_t ops = r->count - 1, refs = p->ref_count - r->first_ref;
+    p->ops = make_room(p->arena, p->ops, p->op_count + ops, &p->op_cap, sizeof *p->ops);
+    p->refs =
+        make_room(p->arena, p->refs, p->ref_count + r->ref_count, &p->ref_cap, sizeof *p->refs);
+    struct hb_op *to = p->ops + p->op_count;
+    memcpy(to, p->ops + r->first_op, ops * sizeof *to);
+    for (uint32_t i = 0; i < ops; i++)
+        to[i].refs_at += refs;
+    const uint32_t *from = p->refs + r->first_ref;
+    for (uint32_t i = 0; i < r->ref_count; i++)
+        p->refs[p->ref_count + i] = from[i] + moved;
+    p->ref_count += r->ref_count;
+    p->op_count += ops;
+}
+
+/* The last op stays open, as it was. */
+static void open_last(struct hb_tape *t, const struct hb_reel *r, uint32_t moved)
+{
+    uint32_t first = r->count > 1 ? r->dead_end[r->count - 2] : 0;
+    t->open = true;
+    t->written = t->storage_count - 1;
+    for (uint32_t i = first; i < r->dead_count; i++) {
+        t->dead = hb_grow(t->arena, t->dead, t->dead_count, &t->dead_cap, sizeof *t->dead);
+        t->dead[t->dead_count++] = r->dead[i] + moved;
+    }
+}
+
+static uint32_t move_storage(const struct hb_reel *r, uint32_t storage, uint32_t moved, uint32_t in)
+{
+    if (storage == HB_NONE)
+        return HB_NONE;
+    return storage >= r->first_storage ? storage + moved : in;
+}
+
+static uint32_t move_value(const struct hb_reel *r, uint32_t value, uint32_t moved, uint32_t in)
+{
+    if (value == HB_NONE)
+        return HB_NONE;
+    return value >= r->first_value ? value + moved : in;
+}
+
+static void copy_values(struct hb_tape *t, const struct hb_reel *r, uint32_t moved, uint32_t in)
+{
+    t->values = make_room(t->arena, t->values, t->value_count + r->value_count, &t->value_cap,
+                          sizeof *t->values);
+    struct hb_value *to = t->values + t->value_count;
+    for (uint32_t i = 0; i < r->value_count; i++) {
+        to[i] = r->values[i];
+        to[i].storage = move_storage(r, to[i].storage, moved, in);
+    }
+    t->value_count += r->value_count;
+}
+
+/* Where the parts that refer to something stand is known: most of a node's places are empty. */
+static void copy_nodes(struct hb_tape *t, const struct hb_reel *r, uint32_t moved, uint32_t in,
+                       uint32_t values)
+{
+    uint32_t storage = t->values[in].storage;
+    t->nodes = make_room(t->arena, t->nodes, t->node_count + r->node_count, &t->node_cap,
+                         sizeof *t->nodes);
+    struct hb_taped *to = t->nodes + t->node_count;
+    memcpy(to, r->nodes, r->node_count * sizeof *to);
+    for (uint32_t i = 0; i < r->node_count; i++) {
+        to[i].out = move_value(r, to[i].out, values, in);
+        for (int k = 0; k < HB_TAPED_INPUTS && to[i].in[k] != HB_NONE; k++)
+            to[i].in[k] = move_value(r, to[i].in[k], values, in);
+        for (int k = 0; k < HB_TAPED_SAVED && to[i].saved[k] != HB_NONE; k++)
+            to[i].saved[k] = move_storage(r, to[i].saved[k], moved, storage);
+    }
+    t->node_count += r->node_count;
+}
+
+/* What nodes hold is saved (hb_tape_save). */
+static void hold_in(struct hb_tape *t, const struct hb_reel *r, uint32_t storage)
+{
+    t->storages[storage].holders += r->held;
+    if (r->saves_in && !t->server && t->p->bufs[storage].category == HB_CAT_WORKING)
+        hb_tape_count_as(t, storage, HB_CAT_SAVED);
+}
+
+bool hb_reel_play(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
+                  uint32_t marks[HB_REEL_MARKS])
+{
+    if (r->state != RECORDED || (t->dead_count && !t->open))
+        return false;
+    hb_tape_end(t);
+    uint32_t moved = t->storage_count - r->first_storage, values = t->value_count - r->first_value;
+    add_storages(t, r);
+    if (t->server) {
+        serve_ops(t, r, moved);
+    } else {
+        copy_bufs(t->p, r);
+        copy_ops(t->p, r, moved);
+        t->op = r->last;
+    }
+    open_last(t, r, moved);
+    copy_values(t, r, moved, t->values[in].storage);
+    copy_nodes(t, r, moved, in, values);
+    hold_in(t, r, t->values[in].storage);
+    for (int i = 0; i < HB_REEL_MARKS; i++)
+        if (r->marks[i] != HB_NONE && r->marks[i] >= r->first_value)
+            marks[i] = r->marks[i] + values;
+    return true;
+}
