@@ -11,46 +11,50 @@
 #include "sim/engine/heap_cuda.h"
 #include "sim/engine/live.h"
 
+/* While it runs `live` has all buffers, each in its own place. */
 struct run {
     const struct hb_program *p;
     struct hb_memory *out;
     struct hb_arena *arena;
-    int32_t *start; /* by buffer: first op that writes it, -1: argument, -2: never */
-    int32_t *end;   /* last op that touches it; op_count: kept */
+    struct hb_live *lives;
 };
+
+/* start: first op that writes it, -1: argument, NEVER; end: last op that touches it, op_count: it
+ * is kept. */
+enum { NEVER = -2 };
 
 static void find_lives(struct run *r)
 {
     const struct hb_program *p = r->p;
-    enum { NEVER = -2 };
     for (uint32_t i = 0; i < p->buf_count; i++) {
-        r->start[i] = p->bufs[i].argument ? -1 : NEVER;
-        r->end[i] = p->bufs[i].output ? (int32_t)p->op_count : NEVER;
+        const struct hb_buf *b = &p->bufs[i];
+        r->lives[i] = (struct hb_live){i, b->argument ? -1 : NEVER,
+                                       b->output ? (int32_t)p->op_count : NEVER, b->bytes};
     }
     for (uint32_t op = 0; op < p->op_count; op++) {
         const struct hb_op *o = &p->ops[op];
         for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
-            uint32_t b = p->refs[o->refs_at + k];
-            if (r->start[b] == NEVER)
-                r->start[b] = (int32_t)op;
-            if (r->end[b] < (int32_t)op)
-                r->end[b] = (int32_t)op;
+            struct hb_live *l = &r->lives[p->refs[o->refs_at + k]];
+            if (l->start == NEVER)
+                l->start = (int32_t)op;
+            if (l->end < (int32_t)op)
+                l->end = (int32_t)op;
         }
     }
 }
 
+/* Of those that live at all. */
 static void list_lives(struct run *r)
 {
     struct hb_memory *out = r->out;
     int32_t last = (int32_t)r->p->op_count - 1;
     for (uint32_t i = 0; i < r->p->buf_count; i++) {
-        if (r->start[i] < -1)
+        struct hb_live l = r->lives[i];
+        if (l.start < -1)
             continue;
         out->parts[out->part_count++] = (struct hb_live_part){
-            out->live_count,
-            {r->start[i] < 0 ? 0 : r->start[i], r->end[i] > last ? last : r->end[i]}};
-        out->live[out->live_count++] =
-            (struct hb_live){i, r->start[i], r->end[i], r->p->bufs[i].bytes};
+            out->live_count, {l.start < 0 ? 0 : l.start, l.end > last ? last : l.end}};
+        out->live[out->live_count++] = l;
     }
 }
 
@@ -65,15 +69,15 @@ struct walk {
 
 static void take(struct run *r, struct walk *w, uint32_t buf)
 {
-    const struct hb_buf *b = &r->p->bufs[buf];
-    if (b->bytes > 0)
-        w->block[buf] = hb_cuda_take(w->cuda, b->bytes, b->pool, &r->out->offset_of[buf]);
+    int64_t bytes = r->lives[buf].bytes;
+    if (bytes > 0)
+        w->block[buf] = hb_cuda_take(w->cuda, bytes, r->p->bufs[buf].pool, &r->out->offset_of[buf]);
 }
 
 static void give_dying(struct run *r, struct walk *w, uint32_t op)
 {
     for (uint32_t b = w->dying[op]; b != HB_NONE; b = w->next[b])
-        if (r->p->bufs[b].bytes > 0)
+        if (r->lives[b].bytes > 0)
             hb_cuda_give(w->cuda, w->block[b]);
 }
 
@@ -85,10 +89,11 @@ static void list_dying(struct run *r, struct walk *w)
     for (uint32_t i = 0; i < ops; i++)
         w->dying[i] = HB_NONE;
     for (uint32_t i = r->p->buf_count; i-- > 0;) {
-        if (r->end[i] < 0 || r->end[i] >= (int32_t)ops)
+        int32_t end = r->lives[i].end;
+        if (end < 0 || end >= (int32_t)ops)
             continue;
-        w->next[i] = w->dying[r->end[i]];
-        w->dying[r->end[i]] = i;
+        w->next[i] = w->dying[end];
+        w->dying[end] = i;
     }
 }
 
@@ -97,20 +102,20 @@ static void walk_ops(struct run *r, struct walk *w)
     const struct hb_program *p = r->p;
     struct hb_memory *out = r->out;
     for (uint32_t i = 0; i < p->buf_count; i++)
-        if (r->start[i] == -1)
+        if (r->lives[i].start == -1)
             take(r, w, i);
-    w->most = hb_cuda_stats(w->cuda).allocated_bytes;
+    w->most = hb_cuda_allocated(w->cuda);
     for (uint32_t op = 0; op < p->op_count; op++) {
         const struct hb_op *o = &p->ops[op];
         const uint32_t *written = hb_op_writes(p, o);
         if (op == p->caching.second_op && p->caching.captures)
             hb_cuda_release(w->cuda);
         if (op == p->caching.second_op)
-            out->argument_bytes = hb_cuda_stats(w->cuda).allocated_bytes;
+            out->argument_bytes = hb_cuda_allocated(w->cuda);
         for (uint32_t k = 0; k < o->write_count; k++)
-            if (r->start[written[k]] == (int32_t)op)
+            if (r->lives[written[k]].start == (int32_t)op)
                 take(r, w, written[k]);
-        int64_t now = hb_cuda_stats(w->cuda).allocated_bytes;
+        int64_t now = hb_cuda_allocated(w->cuda);
         if (now > w->most) {
             w->most = now;
             out->peak_op = (int32_t)op;
@@ -162,13 +167,14 @@ static void pack_addresses(struct run *r)
     const int64_t stride = INT64_C(1) << 44;
     int64_t most = 0;
     for (uint32_t i = 0; i < r->p->buf_count; i++)
-        most = hb_larger(most, r->out->offset_of[i] / stride);
+        most = hb_larger(most, r->out->offset_of[i]);
+    most /= stride;
     int64_t *top = hb_arena_alloc(r->arena, (size_t)most + 2, sizeof *top);
-    for (uint32_t i = 0; i < r->p->buf_count; i++) {
-        int64_t at = r->out->offset_of[i];
+    for (uint32_t i = 0; i < r->out->live_count; i++) {
+        int64_t at = r->out->offset_of[r->out->live[i].buf];
         if (at < 0)
             continue;
-        int64_t end = at % stride + hb_cuda_round(r->p->bufs[i].bytes);
+        int64_t end = at % stride + hb_cuda_round(r->out->live[i].bytes);
         top[at / stride + 1] = hb_larger(top[at / stride + 1], end);
     }
     for (int64_t s = 0; s < most + 1; s++)
@@ -193,16 +199,13 @@ static struct hb_cuda_stats run_ops(struct run *r)
     struct hb_arena_mark mark = hb_arena_mark(arena);
     const struct hb_caching *c = &p->caching;
     struct walk w = {.cuda = hb_cuda_new(arena, hb_caching_limits(c))};
-    r->start = hb_arena_raw(arena, p->buf_count, sizeof *r->start);
-    r->end = hb_arena_raw(arena, p->buf_count, sizeof *r->end);
     w.block = hb_arena_raw(arena, p->buf_count, sizeof *w.block);
     find_lives(r);
-    list_lives(r);
     list_dying(r, &w);
     walk_ops(r, &w);
+    list_lives(r);
     struct hb_cuda_stats stats = hb_cuda_stats(w.cuda);
     hb_arena_rewind(arena, mark);
-    r->start = r->end = NULL;
     return stats;
 }
 
@@ -210,6 +213,7 @@ void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct h
 {
     struct run r = {.p = p, .out = out, .arena = arena};
     out->live = hb_arena_raw(arena, p->buf_count, sizeof *out->live);
+    r.lives = out->live;
     out->parts = hb_arena_raw(arena, p->buf_count, sizeof *out->parts);
     for (uint32_t i = 0; i < p->buf_count; i++)
         out->offset_of[i] = -1;

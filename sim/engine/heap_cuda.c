@@ -13,7 +13,7 @@
 #define MIB      (KIB * KIB)
 #define NO_BLOCK UINT32_MAX
 
-enum { ALIGN_BYTES = 512 };
+enum { ALIGN_BYTES = 512, HINTS = 64 };
 #define SMALL_BYTES      MIB
 #define SMALL_PAGE_BYTES (2 * MIB)
 #define LARGE_PAGE_BYTES (20 * MIB)
@@ -26,7 +26,6 @@ struct block {
     int64_t bytes;
     uint32_t before; /* neighbours in the segment; NO_BLOCK */
     uint32_t after;
-    uint32_t class;   /* of its pool, where a block of its size last was; moves as classes come */
     int64_t freed_at; /* of a free one: requests for large blocks until then */
     uint16_t pool;
     bool in_use;
@@ -51,11 +50,12 @@ struct pool {
     bool small;
     struct size_class *classes; /* by size */
     uint32_t class_count, class_cap;
-    uint32_t empty_count; /* classes without blocks, kept for the next of their size */
-    int64_t base;         /* expandable: of the range, */
-    int64_t mapped_bytes; /* up to the end of its last block */
-    uint32_t last;        /* that is mapped; */
-    uint32_t holes;       /* blocks before it that are not */
+    uint32_t empty_count;  /* classes without blocks, kept for the next of their size */
+    uint32_t hints[HINTS]; /* by size: where its class last was; moves as classes come */
+    int64_t base;          /* expandable: of the range, */
+    int64_t mapped_bytes;  /* up to the end of its last block */
+    uint32_t last;         /* that is mapped; */
+    uint32_t holes;        /* blocks before it that are not */
 };
 
 struct hb_cuda {
@@ -106,21 +106,30 @@ static uint16_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
 
 /* --- free blocks --- */
 
-/* First class of the pool that is not below so many bytes. */
-static uint32_t find_class(const struct pool *p, int64_t bytes)
+static bool has_class(const struct pool *p, uint32_t at, int64_t bytes)
 {
-    uint32_t low = 0, count = p->class_count;
+    return at < p->class_count && p->classes[at].bytes == bytes;
+}
+
+static uint32_t *hint_of(struct pool *p, int64_t bytes)
+{
+    uint64_t step = (uint64_t)bytes / ALIGN_BYTES;
+    return &p->hints[(step ^ step >> 6 ^ step >> 12) % HINTS];
+}
+
+/* First class of the pool that is not below so many bytes. */
+static uint32_t find_class(struct pool *p, int64_t bytes)
+{
+    uint32_t low = 0, count = p->class_count, *hint = hint_of(p, bytes);
+    if (has_class(p, *hint, bytes))
+        return *hint;
     while (count > 1) {
         uint32_t half = count / 2;
         low += p->classes[low + half - 1].bytes < bytes ? half : 0;
         count -= half;
     }
-    return low + (count == 1 && p->classes[low].bytes < bytes);
-}
-
-static bool has_class(const struct pool *p, uint32_t at, int64_t bytes)
-{
-    return at < p->class_count && p->classes[at].bytes == bytes;
+    *hint = low + (count == 1 && p->classes[low].bytes < bytes);
+    return *hint;
 }
 
 /* Of the class's blocks, the first whose address is not above. */
@@ -152,11 +161,13 @@ static void drop_empty_classes(struct hb_cuda *c, struct pool *p)
     p->empty_count = 0;
 }
 
-static uint32_t add_class(struct hb_cuda *c, struct pool *p, int64_t bytes)
+/* Where find_class says; where it stands then. */
+static uint32_t add_class(struct hb_cuda *c, struct pool *p, uint32_t at, int64_t bytes)
 {
-    if (p->empty_count > p->class_count / 2)
+    if (p->empty_count > p->class_count / 2) {
         drop_empty_classes(c, p);
-    uint32_t at = find_class(p, bytes);
+        at = find_class(p, bytes);
+    }
     p->classes = hb_grow(c->arena, p->classes, p->class_count, &p->class_cap, sizeof *p->classes);
     memmove(p->classes + at + 1, p->classes + at, (p->class_count - at) * sizeof *p->classes);
     p->classes[at] = c->spare_count ? c->spare[--c->spare_count] : (struct size_class){0};
@@ -166,26 +177,18 @@ static uint32_t add_class(struct hb_cuda *c, struct pool *p, int64_t bytes)
     return at;
 }
 
-/* The class of a free block's size; class_count: there is none. */
-static uint32_t class_of(const struct pool *p, const struct block *b)
-{
-    if (has_class(p, b->class, b->bytes))
-        return b->class;
-    uint32_t at = find_class(p, b->bytes);
-    return has_class(p, at, b->bytes) ? at : p->class_count;
-}
-
 static void put_free(struct hb_cuda *c, uint32_t block)
 {
     struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
     b->freed_at = c->large_asked;
-    b->class = class_of(p, b);
-    if (b->class == p->class_count)
-        b->class = add_class(c, p, b->bytes);
-    struct size_class *k = &p->classes[b->class];
+    uint32_t at = find_class(p, b->bytes);
+    if (!has_class(p, at, b->bytes))
+        at = add_class(c, p, at, b->bytes);
+    struct size_class *k = &p->classes[at];
     uint32_t place = find_place(k, b->address);
-    k->list = hb_grow(c->arena, k->list, k->count, &k->cap, sizeof *k->list);
+    if (k->count == k->cap)
+        k->list = hb_grow(c->arena, k->list, k->count, &k->cap, sizeof *k->list);
     memmove(k->list + place + 1, k->list + place, (k->count - place) * sizeof *k->list);
     k->list[place] = (struct free_block){b->address, block};
     p->empty_count -= !k->count++;
@@ -195,10 +198,10 @@ static void take_free(struct hb_cuda *c, uint32_t block)
 {
     const struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
-    uint32_t at = class_of(p, b);
+    uint32_t at = find_class(p, b->bytes);
     struct size_class *k = &p->classes[at];
-    uint32_t place = at < p->class_count ? find_place(k, b->address) : 0;
-    if (at == p->class_count || place >= k->count || k->list[place].block != block)
+    uint32_t place = has_class(p, at, b->bytes) ? find_place(k, b->address) : UINT32_MAX;
+    if (place >= k->count || k->list[place].block != block)
         HB_BUG("block %u is not among the free ones of its pool", block);
     p->empty_count += !--k->count;
     memmove(k->list + place, k->list + place + 1, (k->count - place) * sizeof *k->list);
@@ -212,7 +215,7 @@ static uint32_t class_with_blocks(const struct pool *p, uint32_t at)
     return at;
 }
 
-static uint32_t best_class(const struct pool *p, int64_t bytes)
+static uint32_t best_class(struct pool *p, int64_t bytes)
 {
     return class_with_blocks(p, find_class(p, bytes));
 }
@@ -262,11 +265,10 @@ static struct listed best_of(const struct hb_cuda *c, const struct pool *p, uint
     return best;
 }
 
-static uint32_t take_listed(struct hb_cuda *c, struct pool *p, struct listed l)
+static uint32_t take_listed(struct pool *p, struct listed l)
 {
     struct size_class *k = &p->classes[l.class];
     uint32_t block = k->list[l.place].block;
-    c->blocks[block].class = l.class;
     p->empty_count += !--k->count;
     memmove(k->list + l.place, k->list + l.place + 1, (k->count - l.place) * sizeof *k->list);
     return block;
@@ -674,7 +676,7 @@ static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
         return NO_BLOCK;
     if (split && !p->small && bytes >= split && found >= hb_add_sat(bytes, LARGE_PAGE_BYTES))
         return NO_BLOCK;
-    return take_listed(c, p, best);
+    return take_listed(p, best);
 }
 
 static bool is_split(const struct hb_cuda *c, const struct pool *p, int64_t bytes, int64_t rest)
@@ -729,6 +731,11 @@ void hb_cuda_give(struct hb_cuda *c, uint32_t block)
 struct hb_cuda_stats hb_cuda_stats(const struct hb_cuda *c)
 {
     return c->stats;
+}
+
+int64_t hb_cuda_allocated(const struct hb_cuda *c)
+{
+    return c->stats.allocated_bytes;
 }
 
 static void check_neighbours(const struct hb_cuda *c, uint32_t i)

@@ -43,6 +43,7 @@ void hb_cuda_give(struct hb_cuda *c, uint32_t block);
 /* What is cached goes back to the device: whole segments, or pages of those that grow. */
 void hb_cuda_release(struct hb_cuda *c);
 struct hb_cuda_stats hb_cuda_stats(const struct hb_cuda *c);
+int64_t hb_cuda_allocated(const struct hb_cuda *c); /* of them */
 /* What a request takes of the allocated bytes. */
 int64_t hb_cuda_round(int64_t bytes);
 /* Invariants: blocks tile their segments, no two free neighbours can be joined, each free block is

@@ -55,9 +55,9 @@ static bool is_even(int64_t bytes)
 
 static uint32_t take_block(struct asked *a, int64_t bytes, uint8_t pool)
 {
-    int64_t address, before = hb_cuda_stats(a->cuda).allocated_bytes;
+    int64_t address, before = hb_cuda_allocated(a->cuda);
     uint32_t block = hb_cuda_take(a->cuda, bytes, pool, &address);
-    a->rest_bytes += hb_cuda_stats(a->cuda).allocated_bytes - before - hb_cuda_round(bytes);
+    a->rest_bytes += hb_cuda_allocated(a->cuda) - before - hb_cuda_round(bytes);
     return block;
 }
 
@@ -79,9 +79,9 @@ static void give(void *context, const struct hb_storage *s)
     a->sums.alive_bytes -= size;
     if (!a->cuda)
         return;
-    int64_t before = hb_cuda_stats(a->cuda).allocated_bytes;
+    int64_t before = hb_cuda_allocated(a->cuda);
     hb_cuda_give(a->cuda, s->served);
-    a->rest_bytes -= before - hb_cuda_stats(a->cuda).allocated_bytes - size;
+    a->rest_bytes -= before - hb_cuda_allocated(a->cuda) - size;
 }
 
 static void release(void *context)
