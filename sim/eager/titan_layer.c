@@ -614,17 +614,18 @@ static void keep_node(struct hb_tape *t, struct again *a, uint32_t node, uint32_
  * `gone` held, hold what they saved no longer than the run takes. */
 static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first, const void *gone)
 {
-    for (uint32_t i = first; i < t->node_count; i++)
+    for (uint32_t i = first; i < t->node_count; i++) {
+        const struct hb_taped *n = &t->nodes[i];
+        uint32_t at = (i - first) * HB_TAPED_SAVED;
+        uint8_t done = gone && n->under == gone ? UINT8_MAX : a->done[i - first];
         for (uint32_t place = 0; place < HB_TAPED_SAVED; place++) {
-            const struct hb_taped *n = &t->nodes[i];
-            uint32_t storage = n->saved[place], at = (i - first) * HB_TAPED_SAVED + place;
-            if (storage == HB_NONE)
-                continue;
-            if ((gone && n->under == gone) || a->done[i - first] >> place & 1)
+            uint32_t storage = n->saved[place];
+            if (storage != HB_NONE && done >> place & 1)
                 hb_tape_drop(t, storage);
-            else
-                keep_node(t, a, at, storage, n->under);
+            else if (storage != HB_NONE)
+                keep_node(t, a, at + place, storage, n->under);
         }
+    }
     t->node_count = first;
 }
 
