@@ -178,11 +178,6 @@ static void take_device(struct hb_log_reader *r, const struct hb_sentence *l,
     set_known(m, HB_FACT_CAPACITY, f->total);
 }
 
-static bool is_warning_only(const struct hb_sentence *l)
-{
-    return hb_sentence_has_pair(l, "no", "such") || (hb_span_has(l->span, "not a failure"));
-}
-
 static bool has_oom(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -237,12 +232,21 @@ static bool is_foreign_refusal(struct hb_span s)
     return false;
 }
 
-/* "memory of the system", "of the CPU", "of the host", in Chinese */
+/* "memory of the system", "the computer's memory", in Chinese: without an owner it may be a card's.
+ */
 static bool is_foreign_host(struct hb_span s)
 {
-    static const char *const words[] = {"\u7cfb\u7edf\u5185\u5b58", "CPU\u5185\u5b58",
-                                        "cpu\u5185\u5b58", "\u4e3b\u673a\u5185\u5b58"};
-    return HB_SPAN_HAS_ANY(s, words);
+    enum { NEAR = 9 }; /* an owner, and "of" */
+    static const char *const owners[] = {
+        "\u7cfb\u7edf", "\u7535\u8111", "\u673a\u5668", "\u670d\u52a1\u5668",
+        "\u4e3b\u673a", "CPU",          "cpu"};
+    struct hb_span rest = s;
+    while (hb_span_find(&rest, "\u5185\u5b58")) {
+        struct hb_span before = {s.at, rest.at - strlen("\u5185\u5b58")};
+        if (HB_SPAN_HAS_ANY(hb_span_last(before, NEAR), owners))
+            return true;
+    }
+    return false;
 }
 
 /* "the process was killed [by the system]", in Chinese */
@@ -403,6 +407,8 @@ static struct hb_figures read_figures(struct hb_sentence *l, struct refusal *ref
     bool request = is_told_of_request(l, &f);
     if (request && f.wanted.bytes >= 0)
         refusal->report = HB_REPORT_TOLD;
+    if (refusal->killed)
+        f.wanted.bytes = -1; /* "a memory request of 30Mi": what was set, not asked for */
     if (refusal->report == HB_REPORT_NONE || !(refusal->killed || request))
         f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
     if (f.wanted.bytes < 0 && tensor_of_torch(l->span, &tensor))
@@ -417,7 +423,8 @@ static bool is_of_device(const struct hb_sentence *l, const struct hb_figures *f
 {
     return f->wanted.bytes >= 0 || hb_sentence_has(l, THING) ||
            hb_sentence_has_word(l, "resources") ||
-           hb_sentence_has_pair(l, "resource", "exhausted") || has_oom(l) || is_limit(l);
+           hb_sentence_has_pair(l, "resource", "exhausted") ||
+           hb_sentence_has_pair(l, "resource", "exhaustion") || has_oom(l) || is_limit(l);
 }
 
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
@@ -427,12 +434,12 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
     struct refusal refusal = read_refusal(r, l);
-    if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t") || is_warning_only(l))
+    if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))
         return;
     if (!refusal.killed && !refusal.foreign && refusal.word < 0)
         return;
     struct hb_figures f = read_figures(l, &refusal);
-    if (refusal.killed || (refusal.foreign && is_foreign_host(s)) || is_host(r, l, refusal.word))
+    if (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word))
         take_host(r, &f, refusal.report, refusal.status);
     else if (is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);

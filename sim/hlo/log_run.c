@@ -126,7 +126,7 @@ static void take_limit_of_list(struct hb_log_reader *r, const struct hb_form *fo
     (void)form;
 }
 
-/* "15Mi memory limit", "memory limit of 2Gi", "--mem=64G" */
+/* "15Mi memory limit", "memory limit of 2Gi", "--mem=64G"; "30 instead of 50Mi" was not set */
 static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
 {
@@ -136,7 +136,8 @@ static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
     while (before.end > before.at && (before.end[-1] == 'm' || before.end[-1] == ' '))
         before.end--;
     if (form->value == HB_VALUE_BEFORE && hb_span_amount_last(before, &limit) &&
-        limit.bytes >= LEAST_LIMIT && !hb_form_log(r)->limit_bytes)
+        limit.bytes >= LEAST_LIMIT && !hb_form_log(r)->limit_bytes &&
+        !hb_span_has(before, "instead of"))
         hb_form_log(r)->limit_bytes = limit.bytes;
     hb_span_skip(&s, " ");
     if (hb_span_starts(s, "of ") || hb_span_starts(s, "to ") || hb_span_starts(s, "is "))
@@ -353,7 +354,7 @@ static const struct hb_form rows[] = {
     ROW("freeMemory: ", 0, take_pool),
     ROW("MiB / ", 0, take_smi),
     ROW("amdgpu: VRAM: ", 0, take_card),
-    ROW("imits:", 0, take_limits),
+    ROW("Limits:", 0, take_limits),
     ROW("imits\":", 0, take_limits),
     ROW("emory:", 0, take_limit_of_list),
     ROW(" limit", 0, take_limit_before),

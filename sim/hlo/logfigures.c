@@ -6,16 +6,6 @@
 /* Bytes of less are no refused request. */
 enum { LEAST = 1024 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* What an amount is, by the words beside it. */
 static int rank_of(int bits)
 {
@@ -108,37 +98,6 @@ static int share_of(const struct hb_sentence *l, int i)
     return number && is_share(l, k) ? k : -1;
 }
 
-/* "a 24 GB 4090", "an 80GB A100": a device by its name, which has digits in it. */
-static bool is_of_named(const struct hb_sentence *l, int i)
-{
-    bool article = hb_sentence_is(l, i - 1, "a") || hb_sentence_is(l, i - 1, "an");
-    const char *at = l->word[i].span.end, *end = l->span.end;
-    while (at < end && *at == ' ')
-        at++;
-    for (; article && at < end && *at != ' ' && *at != ','; at++)
-        if (*at >= '0' && *at <= '9')
-            return l->word[i].has_unit;
-    return false;
-}
-
-/* "1080ti 11Gb", "a 3090 with 24GB": behind a device's name, whose digits mean nothing else. */
-static bool is_behind_named(const struct hb_sentence *l, int i)
-{
-    enum { LEAST_DIGITS = 3, MOST_DIGITS = 4 };
-    const char *end = l->word[i].span.at, *at;
-    while (end > l->span.at && end[-1] == ' ')
-        end--;
-    if (hb_sentence_is(l, i - 1, "with"))
-        end = l->word[i - 1].span.at;
-    while (end > l->span.at && end[-1] == ' ')
-        end--;
-    int digits = 0;
-    for (at = end; at > l->span.at && (is_digit(at[-1]) || is_letter(at[-1])); at--)
-        digits += is_digit(at[-1]);
-    bool number = at > l->span.at && (at[-1] == '.' || at[-1] == '-');
-    return l->word[i].has_unit && digits >= LEAST_DIGITS && digits <= MOST_DIGITS && !number;
-}
-
 /* "Kaggle's GPUs (14GB available)", "an error (GPU RAM 4GB)" */
 static bool is_in_brackets(const struct hb_sentence *l, int i)
 {
@@ -159,7 +118,7 @@ static bool is_equipment(const struct hb_sentence *l, int i, int told)
     int k = i - 1;
     while (k > told && (l->bits[k] & LEADS))
         k--;
-    if (is_of_named(l, i) || is_behind_named(l, i) || is_in_brackets(l, i))
+    if (is_in_brackets(l, i))
         return true;
     int behind = i + 1;
     while (behind < l->count && l->bits[behind] & (DEVICE | MEMORY | OWNER) &&
@@ -234,16 +193,6 @@ static bool is_option(const struct hb_sentence *l, int i)
         at--;
     s.at = at;
     return hb_span_starts(s, "--");
-}
-
-/* "cannot use a size of 1 GB without OOMing": it is not this that was refused. */
-static bool is_without(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 4 };
-    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
-        if (hb_sentence_is(l, k, "without"))
-            return true;
-    return false;
 }
 
 /* Where the word stands that tells what amount i is; -1: nowhere. */
@@ -415,7 +364,7 @@ struct hb_figures hb_figures_read(struct hb_sentence *l)
     read_more(l, &f);
     for (int i = 0; i < l->count; i++) {
         if (l->word[i].kind != HB_WORD_NUMBER || l->word[i].amount.bytes < 0 || is_reckoned(l, i) ||
-            is_option(l, i) || is_without(l, i))
+            is_option(l, i))
             continue;
         int told = meaning_of(l, i);
         bool share = is_share(l, i);

@@ -44,28 +44,6 @@ static bool is_ended_by_system(const struct hb_sentence *l, int i)
     return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
 }
 
-/* "killed by signal: Segmentation fault" */
-static bool is_faulted(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 5 };
-    for (int k = i + 1; k <= i + FAR && k < l->count; k++)
-        if (hb_sentence_is(l, k, "segmentation") || hb_sentence_is(l, k, "aborted"))
-            return true;
-    return false;
-}
-
-/* "received signal 9 (SIGKILL)" */
-static bool is_sigkill(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 3, WIDE = 8 };
-    if (!hb_sentence_is(l, i, "sigkill"))
-        return false;
-    return hb_sentence_ahead(l, i, FAR, ENDS) >= 0 || hb_sentence_behind(l, i, WIDE, ENDS) >= 0 ||
-           hb_sentence_is(l, i - 1, "signals") || hb_sentence_is(l, i - 1, "signal") ||
-           hb_sentence_is(l, i + 1, "received") || hb_sentence_is(l, i + 1, "oom") ||
-           hb_sentence_is(l, i + 2, "oom") || (i > 0 && strcmp(l->word[i - 1].text, "9") == 0);
-}
-
 /* "OOM killer", which may be no more than compared with or denied */
 static bool is_oom_kill(const struct hb_sentence *l, int i)
 {
@@ -121,16 +99,18 @@ bool hb_kill_is_status(const struct hb_sentence *l, int i)
 
 bool hb_kill_is(const struct hb_sentence *l, int i)
 {
+    enum { FAR = 5 };
     const struct hb_word *word = &l->word[i];
     if (hb_refusal_is_never(l, i) || hb_refusal_is_called(l, i) || hb_refusal_is_none(l, i))
         return false;
-    if (hb_sentence_is(l, i, "sigkill"))
-        return is_sigkill(l, i);
-    if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' &&
+    if (hb_sentence_is(l, i, "sigkill")) /* "terminated with signal SIGKILL" */
+        return hb_sentence_is(l, i - 1, "signal") || hb_sentence_is(l, i + 1, "received") ||
+               hb_sentence_behind(l, i, FAR, ENDS) >= 0 || hb_sentence_ahead(l, i, FAR, ENDS) >= 0;
+    bool glued = i + 1 < l->count && l->word[i + 1].kind == HB_WORD_TEXT &&
+                 l->word[i + 1].span.at == word->span.end; /* "KilledWorker" */
+    if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' && !glued &&
         !hb_refusal_is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;
-    if (is_faulted(l, i))
-        return false;
     if (is_ended(l, i) || is_ended_by_system(l, i) ||
         (hb_sentence_is(l, i, "oomkilled") && !hb_refusal_is_compared(l, i)))
         return true;

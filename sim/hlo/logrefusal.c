@@ -174,23 +174,13 @@ static bool is_acquired(const struct hb_sentence *l, int i)
            (verb && hb_sentence_ahead(l, i, FAR, MEMORY) >= 0);
 }
 
-/* "System call (e.g. socket, malloc) or library call failed" */
-static bool is_example(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 5 };
-    for (int k = i - 1; k > 0 && k >= i - FAR; k--)
-        if (hb_sentence_is(l, k, "g") && hb_sentence_is(l, k - 1, "e"))
-            return true;
-    return false;
-}
-
 /* "failed to allocate ...", "allocation of ... failed", "bad_alloc" */
 static bool is_failed_allocation(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
     if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
         return false; /* a file: "include/alloc.h:102" */
-    if ((!(l->bits[i] & ALLOCS) && !is_acquired(l, i)) || is_example(l, i))
+    if ((!(l->bits[i] & ALLOCS) && !is_acquired(l, i)))
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
         return true;
@@ -256,34 +246,41 @@ static bool is_status(const struct hb_sentence *l, int i)
     return true;
 }
 
-/* "no occurrence of memory exceeding" */
+/* "no occurrence of memory exceeding", "without hitting the limit" */
 static bool is_denied(const struct hb_sentence *l, int i)
 {
     enum { FAR = 5 };
-    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is(l, k, "no") || hb_sentence_is(l, k, "without"))
-            return !l->word[k].keys;
-    return false;
+    static const char *const words[] = {"no", "without", NULL};
+    int k = hb_sentence_nearest(l, i, FAR, words);
+    return k >= 0 && !l->word[k].keys;
 }
 
-/* "VRAM usage has gone above the card's capacity" */
-static bool is_above(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"gone", "goes", "went", "going", NULL};
-    enum { FAR = 4, WIDE = 12 };
-    return hb_sentence_is(l, i, "above") && hb_sentence_is_any(l, i - 1, verbs) &&
-           hb_sentence_behind(l, i, WIDE, MEMORY) >= 0 &&
-           hb_sentence_ahead(l, i, FAR, TOTALS | LIMITS) >= 0;
-}
-
-/* "hitting the memory limits of the job", not "without hitting" them */
+/* "hitting the memory limits of the job" */
 static bool is_reached(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
     static const char *const verbs[] = {"hit", "hits", "hitting", "reached", "reaches", NULL};
     int limit = hb_sentence_ahead(l, i, FAR, LIMITS);
-    return hb_sentence_is_any(l, i, verbs) && limit > 0 && !is_denied(l, i) &&
-           (l->bits[limit - 1] & MEMORY || hb_sentence_is(l, limit - 1, "ram"));
+    return hb_sentence_is_any(l, i, verbs) && limit > 0 && l->bits[limit - 1] & MEMORY &&
+           !is_denied(l, i);
+}
+
+/* "1024 pixels, memory out", "train one, memory out of" */
+static bool is_memory_out(const struct hb_sentence *l, int i)
+{
+    int behind = hb_sentence_is(l, i + 2, "of") ? i + 3 : i + 2;
+    return l->bits[i] & MEMORY && hb_sentence_is(l, i + 1, "out") &&
+           (behind >= l->count || l->word[behind].kind != HB_WORD_TEXT);
+}
+
+/* "it stopped due to memory issues" */
+static bool is_stopped_of(const struct hb_sentence *l, int i)
+{
+    static const char *const nouns[] = {"issue", "issues", "problem", "problems", NULL};
+    static const char *const stops[] = {"stopped", "stops", "crashed", "crashes", "failed", NULL};
+    enum { FAR = 6 };
+    return l->bits[i] & MEMORY && hb_sentence_is_any(l, i + 1, nouns) &&
+           hb_sentence_nearest(l, i, FAR, stops) >= 0;
 }
 
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
@@ -344,14 +341,6 @@ static bool is_more_shared(const struct hb_sentence *l, int i)
     return hb_sentence_is(l, i, "much") && hb_refusal_is_too_much(l);
 }
 
-/* "too much for my GPU RAM", "too large for the device's memory" */
-static bool is_too_much_for(const struct hb_sentence *l, int i)
-{
-    static const char *const words[] = {"much", "large", "big", "many", "long", NULL};
-    return hb_sentence_is_any(l, i, words) && hb_sentence_is(l, i - 1, "too") &&
-           hb_sentence_is(l, i + 1, "for") && hb_sentence_ahead(l, i + 1, 4, MEMORY) >= 0;
-}
-
 /* "does not fit into memory", "too large to fit in GPU memory" */
 static bool is_no_fit(const struct hb_sentence *l, int i)
 {
@@ -393,43 +382,6 @@ static bool is_run_out(const struct hb_sentence *l, int i)
     enum { FAR = 3 };
     return hb_sentence_is_any(l, i, verbs) && hb_sentence_is(l, i + 1, "out") &&
            !hb_sentence_is(l, i + 2, "of") && hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
-}
-
-/* "1024 pixels, memory out", "train one, memory out of" */
-static bool is_memory_out(const struct hb_sentence *l, int i)
-{
-    return l->bits[i] & MEMORY && hb_sentence_is(l, i + 1, "out") &&
-           (i + 2 >= l->count || l->word[i + 2].kind != HB_WORD_TEXT ||
-            hb_sentence_is(l, i + 2, "when") || hb_sentence_is(l, i + 2, "error") ||
-            (hb_sentence_is(l, i + 2, "of") &&
-             (i + 3 >= l->count || l->word[i + 3].kind != HB_WORD_TEXT)));
-}
-
-/* "it stopped due to memory issues" */
-static bool is_stopped_of(const struct hb_sentence *l, int i)
-{
-    static const char *const nouns[] = {"issue",   "issues", "problem", "problems",
-                                        "reasons", "limit",  "limits",  NULL};
-    enum { FAR = 6 };
-    bool due = l->bits[i] & MEMORY && hb_sentence_is_any(l, i + 1, nouns) &&
-               (hb_sentence_is(l, i - 1, "to") || hb_sentence_is(l, i - 2, "to") ||
-                hb_sentence_is(l, i - 1, "of") || hb_sentence_is(l, i - 2, "of"));
-    for (int k = i - 1; due && k >= 0 && k >= i - FAR; k--)
-        if (l->bits[k] & (ENDS | FAILS) || hb_sentence_is(l, k, "stopped") ||
-            hb_sentence_is(l, k, "stops"))
-            return true;
-    return false;
-}
-
-/* "used 100% of the memory and then broke down" */
-static bool is_all_used(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 3 };
-    struct hb_span s = l->word[i].span;
-    bool all =
-        l->word[i].kind == HB_WORD_NUMBER && hb_span_starts(s, "100") && l->word[i].text[0] == '%';
-    return all && hb_sentence_is(l, i + 1, "of") && hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 &&
-           hb_sentence_ahead(l, i, HB_SENTENCE_WORDS, ENDS) >= 0;
 }
 
 /* "my CPU memory is used up", "eats up all RAM", "the GPU memory explodes" */
@@ -542,9 +494,8 @@ bool hb_refusal_is(const struct hb_sentence *l, int i)
     return hb_refusal_is_out_of(l, i) || hb_refusal_is_oom(l, i) || is_failed_allocation(l, i) ||
            is_too_little(l, i) || is_exceeded(l, i) || is_reached(l, i) || is_memory_error(l, i) ||
            is_error_of_memory(l, i) || is_no_fit(l, i) || is_but_only(l, i) ||
-           is_more_shared(l, i) || is_full(l, i) || is_run_out(l, i) || is_stopped_of(l, i) ||
-           is_all_used(l, i) || is_used_up(l, i) || is_grown(l, i) || is_memory_out(l, i) ||
-           is_too_much_for(l, i) || is_chip_error(l, i) || is_above(l, i);
+           is_more_shared(l, i) || is_full(l, i) || is_run_out(l, i) || is_used_up(l, i) ||
+           is_grown(l, i) || is_memory_out(l, i) || is_stopped_of(l, i) || is_chip_error(l, i);
 }
 
 /* "Cannot allocate memory", the C library's word for ENOMEM: nothing follows that says for what. */
@@ -596,6 +547,13 @@ static bool is_of_device(const struct hb_sentence *l)
     return false;
 }
 
+/* "your ComfyUI node", "this custom node": of a program's graph */
+static bool is_of_graph(const struct hb_sentence *l, int i)
+{
+    static const char *const graphs[] = {"ui", "comfyui", "custom", NULL};
+    return hb_sentence_is(l, i, "node") && hb_sentence_is_any(l, i - 1, graphs);
+}
+
 /* "my machine suddenly goes OOM", "the nodes had out of memory", not "step 5 OOM"; "this system
  * does not have enough memory" */
 static bool is_machine_out(const struct hb_sentence *l)
@@ -609,7 +567,7 @@ static bool is_machine_out(const struct hb_sentence *l)
                       hb_sentence_ahead(l, i, 1, MEMORY) >= 0;
         int far = little ? FAR : out ? 3 : 0;
         for (int n = 1; n <= far; n++)
-            if (hb_sentence_is_any(l, i - n, words))
+            if (hb_sentence_is_any(l, i - n, words) && !is_of_graph(l, i - n))
                 return true;
     }
     return false;
@@ -636,19 +594,6 @@ static bool is_out_of_owner(const struct hb_sentence *l)
     return false;
 }
 
-/* "until the system freezes": a device's end stops no machine; "your notebook tried to allocate" */
-static bool is_machine_stopped(const struct hb_sentence *l)
-{
-    static const char *const machines[] = {"system", "machine", "computer", "pc",
-                                           "laptop", "desktop", NULL};
-    static const char *const others[] = {"reboot", "restart", NULL}; /* what is to be done */
-    for (int i = 1; i < l->count; i++)
-        if (is_end(l, i) && !hb_sentence_is_any(l, i, others) &&
-            (hb_sentence_is_any(l, i - 1, machines) || hb_sentence_is_any(l, i + 2, machines)))
-            return true;
-    return hb_sentence_has_pair(l, "your", "notebook");
-}
-
 /* "32 GB of memory for the job" */
 static bool is_of_job(const struct hb_sentence *l)
 {
@@ -666,7 +611,7 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
         return true;
     if (hb_sentence_has(l, PINNED) || is_of_device(l))
         return hb_sentence_has(l, PINNED);
-    if (is_machine_out(l) || is_of_job(l) || is_machine_stopped(l))
+    if (is_machine_out(l) || is_of_job(l))
         return true;
     for (int i = 0; i < l->count; i++)
         if (l->bits[i] & OWNER && !is_conceded(l, i) &&

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/hlo/logrefusal.h"
+#include "sim/hlo/logsupposed.h"
 
 static bool is_letter(char c)
 {
@@ -52,8 +53,8 @@ static bool is_headline(const struct hb_sentence *l, int i)
     static const char *const heads[] = {
         "bug",   "issue", "help",  "error",  "errors", "question", "a",  "an",  "the", "runtime",
         "torch", "fatal", "still", "always", "then",   "not",      "no", "too", NULL};
-    static const char *const starts[] = {"but",    "then", "until",  "otherwise", "so",
-                                         "before", "ends", "ending", NULL};
+    static const char *const starts[] = {"but",    "then", "otherwise", "so",
+                                         "before", "ends", "ending",    NULL};
     enum { SAYS = DEVICE | OWNER | HOST | MEMORY | FAILS | CANNOTS | ALLOCS | SHORT };
     if (hb_sentence_is(l, i, "exceeding")) /* "Exceeding memory surfaces as ..." */
         return false;
@@ -121,11 +122,14 @@ static bool is_open(const struct hb_sentence *l, int k)
            (hb_sentence_is_any(l, k - 2, modals) && l->word[k - 1].kind == HB_WORD_TEXT);
 }
 
-/* "Get the index of killed jobs": a sentence that begins with its verb tells to do something */
-static bool is_imperative(const struct hb_sentence *l, int k)
+/* Whether one of words stands among the `far` before i, and nothing says that it is still to come.
+ */
+static bool has_before(const struct hb_sentence *l, int i, int far, const char *const *words)
 {
-    static const char *const verbs[] = {"get", "run", "show", "see", "raise", "give", "keep", NULL};
-    return (k == 0 || l->word[k - 1].kind == HB_WORD_END) && hb_sentence_is_any(l, k, verbs);
+    int k = hb_sentence_nearest(l, i, far, words);
+    while (k >= 0 && is_open(l, k))
+        k = hb_sentence_nearest(l, k, far - (i - k), words);
+    return k >= 0;
 }
 
 /* "I got an OOM", "training crashes with an out of memory error" */
@@ -135,10 +139,7 @@ static bool is_event(const struct hb_sentence *l, int i)
     static const char *const states[] = {"is", "was", "are", "were", NULL};
     if (hb_sentence_is_any(l, i - 1, states) && !is_open(l, i - 1))
         return true;
-    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
-        if (hb_sentence_is_any(l, k, events) && !is_open(l, k) && !is_imperative(l, k))
-            return true;
-    return false;
+    return has_before(l, i, FAR, events);
 }
 
 /* "the OOM occurred", "OOM at step 5", but not "when OOM occurs" */
@@ -170,12 +171,7 @@ static bool is_mended(const struct hb_sentence *l, int i)
     static const char *const verbs[] = {"fix", "fixes", "fixed", "resolves", "resolved", NULL};
     static const char *const nouns[] = {"issue", "issues",  "error", "errors",
                                         "crash", "problem", "bug",   NULL};
-    if (!hb_sentence_is_any(l, i + 1, nouns))
-        return false;
-    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is_any(l, k, verbs) && !is_open(l, k))
-            return true;
-    return false;
+    return hb_sentence_is_any(l, i + 1, nouns) && has_before(l, i, FAR, verbs);
 }
 
 /* "OOMs", "OOMed": a verb */
@@ -194,10 +190,7 @@ static bool is_told(const struct hb_sentence *l, int i)
         "encountered", "reported", "happened", "occurred", "stopped",  "getting", "resulted",
         "caused",      "showed",   "gave",     "seen",     "observed", NULL};
     enum { FAR = 10 };
-    for (int k = i - 1; k >= 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--)
-        if (hb_sentence_is_any(l, k, met) && !is_open(l, k))
-            return true;
-    return false;
+    return has_before(l, i, FAR, met);
 }
 
 enum { SHORT_LINE = 9 }; /* words: "Reason: OOMKilled" */
@@ -229,6 +222,8 @@ enum hb_report hb_report_of(const struct hb_sentence *l, int i)
 {
     if (hb_report_is_printed(l) || is_told(l, i) || is_foreign(l->span))
         return HB_REPORT_TOLD;
+    if (hb_supposed_is_guess(l, i))
+        return HB_REPORT_NONE;
     bool said = is_headline(l, i) || is_event(l, i) || is_told_behind(l, i) || is_mended(l, i) ||
                 is_verb(l, i) || is_failure(l, i) || is_titled(l);
     return said ? HB_REPORT_SAID : HB_REPORT_NONE;

@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-/* A part of a machine's name: "gke-x3-gpu-n1" */
-static bool is_part_of_name(const struct hb_sentence *l, int i)
-{
-    struct hb_span s = l->word[i].span;
-    return s.at > l->span.at && s.at[-1] == '-' && s.end < l->span.end && *s.end == '-';
-}
-
 void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
 {
     line->span = s;
@@ -25,7 +18,7 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
             line->bits[i - 1] = 0; /* "versions pinned by the project" */
         bool many = hb_sentence_is(line, i - 1, "multi") || hb_sentence_is(line, i - 1, "single");
         bool counted = many && line->bits[i] & DEVICE && line->word[i].span.at[-1] == '-';
-        if (counted || (line->bits[i] & DEVICE && is_part_of_name(line, i)))
+        if (counted)
             line->bits[i] = 0;
     }
 }
@@ -73,6 +66,22 @@ int hb_sentence_behind(const struct hb_sentence *l, int i, int far, int bits)
 {
     for (int k = i - 1; k >= i - far && k >= 0 && l->word[k].kind != HB_WORD_END; k--)
         if (l->bits[k] & bits)
+            return k;
+    return -1;
+}
+
+int hb_sentence_nearest(const struct hb_sentence *l, int i, int far, const char *const *words)
+{
+    for (int k = i - 1; k >= 0 && k >= i - far && l->word[k].kind != HB_WORD_END; k--)
+        if (hb_sentence_is_any(l, k, words))
+            return k;
+    return -1;
+}
+
+int hb_sentence_next(const struct hb_sentence *l, int i, int far, const char *const *words)
+{
+    for (int k = i + 1; k <= i + far && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
+        if (hb_sentence_is_any(l, k, words))
             return k;
     return -1;
 }

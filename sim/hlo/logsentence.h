@@ -26,6 +26,10 @@ bool hb_sentence_is_any(const struct hb_sentence *l, int i, const char *const *w
 int hb_sentence_ahead(const struct hb_sentence *l, int i, int far, int bits);
 /* The same among those before it. */
 int hb_sentence_behind(const struct hb_sentence *l, int i, int far, int bits);
+/* The nearest of words, which end with NULL, among the `far` before i, in the same sentence; -1. */
+int hb_sentence_nearest(const struct hb_sentence *l, int i, int far, const char *const *words);
+/* The same among those ahead of it. */
+int hb_sentence_next(const struct hb_sentence *l, int i, int far, const char *const *words);
 bool hb_sentence_has(const struct hb_sentence *l, int bits);
 bool hb_sentence_has_pair(const struct hb_sentence *l, const char *first, const char *second);
 bool hb_sentence_has_word(const struct hb_sentence *l, const char *text);

@@ -106,77 +106,53 @@ static bool advises(const struct hb_sentence *l, int k, int i)
 /* "a fault instead of an OutOfMemoryError", "rather than a plain CUDA OOM": it was not. */
 static bool is_other(const struct hb_sentence *l, int i)
 {
-    enum { FAR = 8 };
-    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind != HB_WORD_END; k--) {
-        if (l->word[k].kind == HB_WORD_PAUSE && *l->word[k].span.at == ',')
-            return false;
-        if ((hb_sentence_is(l, k, "of") && hb_sentence_is(l, k - 1, "instead")) ||
-            (hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "rather")))
-            return true;
-    }
-    return false;
+    enum { FAR = 6 };
+    static const char *const words[] = {"instead", "rather", NULL};
+    int k = hb_sentence_nearest(l, i, FAR, words);
+    return k >= 0 && (hb_sentence_is(l, k + 1, "of") || hb_sentence_is(l, k + 1, "than"));
 }
 
-/* "the status should report an OOM kill": wished, unless somebody asks what he should do */
-static bool is_wanted(const struct hb_sentence *l, int i)
+static bool ends_in(const struct hb_sentence *l, int i, const char *ending)
 {
-    static const char *const modals[] = {"should", "must", "shall", NULL};
-    static const char *const others[] = {"i", "we", "not", "be", "have", "fit", NULL};
-    for (int k = i - 1; k >= 0 && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is_any(l, k, modals))
-            return !hb_sentence_is_any(l, k + 1, others) && !hb_sentence_is(l, k - 1, "i");
-    return false;
+    size_t len = i >= 0 && i < l->count ? strlen(l->word[i].text) : 0;
+    size_t cut = strlen(ending);
+    return len > cut && strcmp(l->word[i].text + len - cut, ending) == 0;
 }
 
-/* "a CUDA OOM must not take the server down", "the pod should be killed",
- * "it should be shown when out of memory": what would be if. */
+/* "a CUDA OOM must not take the server down", "the pod should be killed": what would be if; but "I
+ * noticed that the memory would grow", a habit */
 static bool is_supposed(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
     static const char *const modals[] = {"must", "should", "would", "shall", NULL};
-    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT &&
-                        !hb_sentence_is(l, k, "it"); /* something else than the refusal */
-         k++)
-        if (hb_sentence_is_any(l, k, modals))
-            return true;
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
-        if (hb_sentence_is(l, k, "noticed") || hb_sentence_is(l, k, "observed"))
-            return false; /* "I noticed that the memory would grow": a habit */
-    if (hb_sentence_is_any(l, i - 1, modals) ||
-        (hb_sentence_is(l, i - 1, "be") && hb_sentence_is_any(l, i - 2, modals)))
-        return true;
-    int when = i - 1;
-    while (when >= 0 && l->word[when].kind != HB_WORD_END && !hb_sentence_is(l, when, "when")) {
-        if (hb_sentence_is(l, when, "we") && hb_sentence_is(l, when + 1, "should"))
-            return true;
-        when--;
-    }
-    return hb_sentence_is(l, when, "when") && hb_sentence_is(l, when - 3, "should") &&
-           hb_sentence_is(l, when - 2, "be");
+    static const char *const seen[] = {"noticed", "observed", NULL};
+    static const char *const tells[] = {"report", "show", "display", "print", "log", NULL};
+    int before = hb_sentence_is(l, i - 1, "be") ? i - 2 : i - 1;
+    int wish = hb_sentence_nearest(l, i, i, modals);
+    int next = hb_sentence_next(l, i, FAR, modals); /* "it should" is of something else */
+    return (next >= 0 && !hb_sentence_is(l, next - 1, "it")) ||
+           (hb_sentence_is(l, wish, "should") &&
+            (hb_sentence_is(l, wish - 1, "we") || hb_sentence_is_any(l, wish + 1, tells) ||
+             (hb_sentence_is(l, wish + 1, "be") && ends_in(l, wish + 2, "ed")))) ||
+           (hb_sentence_is_any(l, before, modals) && hb_sentence_nearest(l, i, i, seen) < 0);
 }
 
 /* "Look for OOM-kill events", "always check your system logs for ..." */
 static bool is_looked_for(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"look", "check", "checks", "watch", "monitor", NULL};
+    static const char *const aims[] = {"for", NULL};
     enum { FAR = 6 };
-    int k = hb_sentence_behind(l, i, FAR, LEADS);
-    while (k >= 0 && !hb_sentence_is(l, k, "for"))
-        k = hb_sentence_behind(l, k, FAR, LEADS);
-    for (int n = k - 1; n >= 0 && n >= k - FAR && l->word[n].kind == HB_WORD_TEXT; n--)
-        if (hb_sentence_is_any(l, n, verbs))
-            return true;
-    return false;
+    int aim = hb_sentence_nearest(l, i, FAR, aims);
+    return aim > 0 && hb_sentence_nearest(l, aim, FAR, verbs) >= 0;
 }
 
 /* "may have been killed", "may have crashed", but not "may have problems" */
 static bool is_perfect(const struct hb_sentence *l, int k)
 {
     static const char *const past[] = {"been", "run", "ran", "hit", "gotten", NULL};
-    size_t len = k + 1 < l->count ? strlen(l->word[k + 1].text) : 0;
     return hb_sentence_is(l, k, "have") &&
-           (hb_sentence_is_any(l, k + 1, past) ||
-            (len > 2 && strcmp(l->word[k + 1].text + len - 2, "ed") == 0));
+           (hb_sentence_is_any(l, k + 1, past) || ends_in(l, k + 1, "ed"));
 }
 
 /* "may have been killed", "there may not be enough", "it may load but ...": it did. */
@@ -200,143 +176,112 @@ static bool is_heading(const struct hb_sentence *l)
     return listed && s.end > s.at && s.end[-1] == ':' && l->count <= 8;
 }
 
-/* "backs off on OOM", "reduced the batch size on OOM", "catches OOM errors": what follows of some
- */
-static bool is_answered(const struct hb_sentence *l, int i)
-{
-    static const char *const answers[] = {
-        "backs",  "back",    "retry",   "retries", "halve",   "halves", "skip",  "skips",
-        "reduce", "reduces", "reduced", "restart", "recover", "fall",   "falls", NULL};
-    static const char *const catches[] = {"catches", "handles", "detects", "survives", NULL};
-    enum { FAR = 7, NEAR = 3 };
-    int on = i - 1;
-    while (on > 0 && (l->bits[on] & DEVICE || hb_sentence_is(l, on, "an")))
-        on--;
-    for (int k = on - 1; hb_sentence_is(l, on, "on") && k >= 0 && k >= on - FAR; k--)
-        if (hb_sentence_is_any(l, k, answers))
-            return true;
-    for (int k = i - 1; k >= 0 && k >= i - NEAR && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is_any(l, k, catches))
-            return true;
-    return false;
-}
-
-/* "to catch the OOM exception": what is done about some */
-static bool is_handled(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"catch", "detect", "survive", "recover", "tolerate", NULL};
-    enum { FAR = 4 };
-    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is_any(l, k, verbs) && hb_sentence_is(l, k - 1, "to"))
-            return true;
-    return false;
-}
-
 /* "When a cgroup's OOM kill fires, it picks the largest": of any such, at the beginning; "even when
- * the OOM occurred in ..." */
+ * the OOM occurred in ...", "when you're running low" */
 static bool is_general(const struct hb_sentence *l, int i)
 {
+    static const char *const whens[] = {"when", "whenever", NULL};
+    static const char *const any[] = {"a", "an", NULL};
+    static const char *const you[] = {"you", "youre", NULL};
+    int when = hb_sentence_nearest(l, i, i, whens);
+    bool figure = false; /* "when you hit malloc of size 2147483648 failed": a message */
+    for (int k = when + 1; k < l->count; k++)
+        figure = figure || l->word[k].kind == HB_WORD_NUMBER;
+    if (when >= 0 && hb_sentence_is_any(l, when + 1, you) && !figure)
+        return true;
     int first = i;
     while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
         first--;
-    if (hb_sentence_is(l, i - 1, "the") && hb_sentence_is(l, i - 2, "when") &&
-        hb_sentence_is(l, i - 3, "even"))
-        return true;
-    return (hb_sentence_is(l, first, "when") || hb_sentence_is(l, first, "whenever")) &&
-           (hb_sentence_is(l, first + 1, "a") || hb_sentence_is(l, first + 1, "an"));
+    return (when == i - 2 && hb_sentence_is(l, i - 1, "the") && hb_sentence_is(l, i - 3, "even")) ||
+           (when == first && hb_sentence_is_any(l, first + 1, any));
+}
+
+/* "to kill workers when the node is full", "by killing a process": how a system works */
+static bool is_purpose(const struct hb_sentence *l, int i)
+{
+    static const char *const kills[] = {"kill", "killing", NULL};
+    int k = hb_sentence_nearest(l, i + 1, i, kills);
+    return hb_sentence_is(l, k - 1, "to") || hb_sentence_is(l, k - 1, "by");
 }
 
 /* "has an OOM killer", "the OOM threshold", "a metric of OOM kills", "how many tasks were killed":
  * a part of a system, or a count. What the killer did has happened. */
 static bool is_part(const struct hb_sentence *l, int i)
 {
-    enum { FAR = 2, BACK = 4 };
-    static const char *const parts[] = {"threshold", "metric",  "metrics",
-                                        "policy",    "counter", NULL};
-    static const char *const counts[] = {"metric", "metrics", "rate", "number", "count", NULL};
+    enum { FAR = 2, BACK = 5 };
+    static const char *const parts[] = {"threshold",  "metric",   "metrics",  "policy",
+                                        "counter",    "handling", "handler",  "controller",
+                                        "behavior",   "backoff",  "recovery", "detection",
+                                        "protection", "monitor",  NULL};
+    static const char *const counts[] = {"metric", "metrics", "rate", "number",
+                                         "count",  "many",    NULL};
+    static const char *const killer[] = {"killer", NULL};
     static const char *const does[] = {"preemptively", "kills", "is", "can", "picks", NULL};
-    for (int k = i + 1; k <= i + FAR && k < l->count && l->word[k].kind == HB_WORD_TEXT; k++)
-        if (hb_sentence_is_any(l, k, parts) ||
-            (hb_sentence_is(l, k, "killer") &&
-             (hb_sentence_is(l, i - 1, "an") || hb_sentence_is_any(l, k + 1, does) ||
-              hb_sentence_is_any(l, k + 1, parts))))
-            return true;
-    for (int k = i - 1; k > 0 && k >= i - BACK && l->word[k].kind == HB_WORD_TEXT; k--)
-        if ((hb_sentence_is(l, k, "of") || hb_sentence_is(l, k, "for")) &&
-            hb_sentence_is_any(l, k - 1, counts))
-            return true;
-    for (int k = i - 1; k > 0 && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is(l, k, "many") && hb_sentence_is(l, k - 1, "how"))
-            return true;
-    return false;
+    int name = hb_sentence_next(l, i, FAR, killer);
+    if (name > 0 && (hb_sentence_is(l, i - 1, "an") || hb_sentence_is_any(l, name + 1, does)))
+        return true;
+    int count = hb_sentence_nearest(l, i, BACK, counts);
+    if (hb_sentence_is(l, i - 1, "on") && !l->word[i].keys) /* "backs off on OOM" */
+        return true;
+    return hb_sentence_next(l, i, FAR, parts) >= 0 ||
+           (count >= 0 &&
+            (hb_sentence_is(l, count + 1, "of") || hb_sentence_is(l, count + 1, "for") ||
+             hb_sentence_is(l, count - 1, "how")));
 }
 
-/* "to kill workers when the node is full", "by killing a process": how a system works */
-static bool is_purpose(const struct hb_sentence *l, int i)
+static int first_of_sentence(const struct hb_sentence *l, int i)
 {
-    for (int k = i; k > 0 && l->word[k - 1].kind == HB_WORD_TEXT; k--)
-        if ((hb_sentence_is(l, k, "kill") && hb_sentence_is(l, k - 1, "to")) ||
-            (hb_sentence_is(l, k, "killing") && hb_sentence_is(l, k - 1, "by")))
-            return true;
-    return false;
-}
-
-/* "a version is critical, as it is giving OOM without it", "as earlier versions result in OOM" */
-static bool is_averted(const struct hb_sentence *l, int i)
-{
-    for (int k = i - 1; k > 0 && l->word[k].kind == HB_WORD_TEXT; k--)
-        if (hb_sentence_is(l, k, "versions") &&
-            (hb_sentence_is(l, k - 1, "earlier") || hb_sentence_is(l, k - 1, "older")))
-            return true;
-    return hb_sentence_is(l, i + 1, "without") &&
-           (hb_sentence_is(l, i + 2, "it") || hb_sentence_is(l, i + 2, "this"));
-}
-
-/* "The status OOMKilled signifies that ...": what a word means */
-static bool is_defined(const struct hb_sentence *l)
-{
-    return hb_sentence_has_word(l, "signifies") || hb_sentence_has_word(l, "denotes") ||
-           hb_sentence_has_pair(l, "refers", "to");
-}
-
-/* "Is it possible to go on when it is out of memory?": asks for something else than to mend it */
-static bool is_wished(const struct hb_sentence *l, int first, int i)
-{
-    static const char *const words[] = {"possible", "posible", NULL};
-    if (!hb_sentence_is(l, first, "is") || !hb_sentence_is(l, first + 1, "it") ||
-        !hb_sentence_is_any(l, first + 2, words))
-        return false;
-    for (int k = first + 3; k < i; k++)
-        if (hb_sentence_is(l, k, "but") || solves(l, k))
-            return false;
-    return true;
-}
-
-/* "Will it run out of memory while ...?": the sentence begins with its verb */
-static bool is_question(const struct hb_sentence *l, int i)
-{
-    static const char *const verbs[] = {"will",   "would",   "does", "do",      "can",      "could",
-                                        "should", "wouldnt", "wont", "couldnt", "shouldnt", NULL};
-    static const char *const whom[] = {"it", "this", "we", "that", "there", NULL};
+    static const char *const openers[] = {"so",  "and",  "or",    "but", "hi",
+                                          "hey", "also", "hello", NULL};
+    bool tagged;
     int first = i;
     while (first > 0 && l->word[first - 1].kind != HB_WORD_END)
         first--;
-    if (hb_sentence_is(l, first, "do") && hb_sentence_is(l, first + 1, "you") &&
-        hb_sentence_is(l, first + 2, "mean"))
-        return true;
-    if (hb_sentence_is(l, first, "have") && hb_sentence_is(l, first + 1, "you") &&
-        hb_sentence_is(l, first + 2, "ever"))
-        return true;
-    if ((hb_sentence_is(l, first, "will") || hb_sentence_is(l, first, "would")) &&
-        hb_sentence_is(l, first + 1, "i"))
-        return true;
-    if (hb_sentence_is(l, first, "what") && hb_sentence_is(l, first + 1, "is") &&
-        hb_sentence_is(l, first + 2, "oom"))
-        return true; /* what the word means */
-    if (hb_sentence_is(l, first, "whats") || hb_sentence_is(l, first, "what"))
-        return hb_sentence_is(l, i - 1, "the") || hb_sentence_is(l, i - 1, "an");
-    return is_wished(l, first, i) ||
-           (hb_sentence_is_any(l, first, verbs) && hb_sentence_is_any(l, first + 1, whom));
+    if (first == 0)
+        first = first_of_title(l, &tagged);
+    while (first < i &&
+           (l->word[first].kind == HB_WORD_PAUSE || hb_sentence_is_any(l, first, openers)))
+        first++;
+    return first;
+}
+
+bool hb_supposed_is_guess(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {"is", "was", "are", "were", "isnt", NULL};
+    static const char *const these[] = {"this", "that", "it", "they", "these", NULL};
+    static const char *const asks[] = {"possible", "posible", "normal", NULL};
+    int first = first_of_sentence(l, i);
+    return (hb_sentence_is_any(l, first, verbs) && hb_sentence_is_any(l, first + 1, these) &&
+            !hb_sentence_is_any(l, first + 2, asks)) ||
+           (hb_sentence_is(l, first, "any") && hb_sentence_is(l, first + 1, "chance"));
+}
+
+/* "Will it run out of memory while ...?", "When does it OOM?": the verb stands before whom it is
+ * of, and nobody tells of himself. "Is this OOM expected?" is of one that was met. */
+static bool is_question(const struct hb_sentence *l, int i)
+{
+    static const char *const verbs[] = {
+        "is",  "are",   "was",    "were", "do",      "does",   "did",      "will",    "would",
+        "can", "could", "should", "wont", "wouldnt", "doesnt", "shouldnt", "couldnt", NULL};
+    static const char *const whats[] = {"when", "how", "what", "whats", "where", "in", NULL};
+    static const char *const these[] = {"this", "the", "that", "these", "it", NULL};
+    static const char *const nobody[] = {"not", "seen", "been", "found", "had", NULL};
+    int first = first_of_sentence(l, i);
+    int verb = hb_sentence_is_any(l, first, whats) ? first + 1 : first;
+    bool you = hb_sentence_is(l, verb, "have") && hb_sentence_is(l, verb + 1, "you");
+    if (hb_supposed_is_guess(l, i) || !(you || hb_sentence_is_any(l, verb, verbs)))
+        return false;
+    if (ends_in(l, verb + 1, "ing") || hb_sentence_is_any(l, verb + 1, nobody) ||
+        (hb_sentence_is_any(l, i - 1, these) && i - 1 == verb + 1))
+        return false;
+    /* somebody's own case, or what mends one, has happened; "will I run ..." has not */
+    static const char *const own[] = {"i",       "im",      "ive", "my",      "we",      "our",
+                                      "me",      "us",      "why", "anyone",  "anybody", "someone",
+                                      "help",    "but",     "fix", "resolve", "solve",   "handle",
+                                      "process", "anybody", NULL};
+    bool will = hb_sentence_is(l, verb, "will") || hb_sentence_is(l, verb, "would");
+    int whose = hb_sentence_nearest(l, i, i - verb - 1, own);
+    return whose < 0 || (will && whose == verb + 1);
 }
 
 /* "can cause an OOM", "may run out of memory": k is the verb. */
@@ -353,17 +298,6 @@ static bool is_possible(const struct hb_sentence *l, int k, int i)
         return true;
     return (can && hb_sentence_is_any(l, k + 1, coming)) ||
            (hb_sentence_is(l, k, "may") && !has_happened(l, k, i));
-}
-
-/* "how to avoid", but not "how to split a model to solve" it; i is the refusal */
-static bool is_how_to(const struct hb_sentence *l, int k, int i)
-{
-    if (!hb_sentence_is(l, k, "how") || !hb_sentence_is(l, k + 1, "to"))
-        return false;
-    for (int n = k + 2; n < i; n++)
-        if (hb_sentence_is(l, n - 1, "to") && solves(l, n))
-            return false;
-    return true;
 }
 
 /* "in case of", "did it", "you will", "you would get" */
@@ -384,34 +318,38 @@ static bool is_not_met(const struct hb_sentence *l, int i)
     static const char *const verbs[] = {"raise", "throw",   "get",     "give",      "hit",
                                         "see",   "report",  "cause",   "produce",   "show",
                                         "face",  "trigger", "receive", "encounter", NULL};
-    for (int k = i - 1; k > 0 && k >= i - FAR && l->word[k].kind == HB_WORD_TEXT; k--) {
-        if (hb_sentence_is(l, k, "why") || hb_sentence_is(l, k, "past"))
-            return false;
-        if (hb_sentence_is_any(l, k, verbs) && hb_sentence_is_any(l, k - 1, nots))
-            return true;
-    }
-    return false;
+    static const char *const met[] = {"why", "past", NULL};
+    int verb = hb_sentence_nearest(l, i, FAR, verbs);
+    return hb_sentence_is_any(l, verb - 1, nots) && hb_sentence_nearest(l, i, FAR, met) < 0;
+}
+
+/* "memory.oom.group", a name; "Monitoring OOM events": what is done about any */
+static bool is_object(const struct hb_sentence *l, int i)
+{
+    static const char *const acts[] = {"monitoring", "detecting", "handling",   "reporting",
+                                       "avoiding",   "catching",  "preventing", "tracking",
+                                       "surviving",  "logging",   NULL};
+    const char *at = l->word[i].span.at, *end = l->word[i].span.end;
+    bool name =
+        at > l->span.at && at[-1] == '.' && end + 1 < l->span.end && *end == '.' && end[1] != ' ';
+    bool first = i == 1 || (i > 1 && l->word[i - 2].kind == HB_WORD_END);
+    return name || (first && hb_sentence_is_any(l, i - 1, acts));
 }
 
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
-    if (is_change(l) || is_other(l, i) || is_wanted(l, i) || is_supposed(l, i) ||
-        is_looked_for(l, i) || is_heading(l) || is_handled(l, i) || is_answered(l, i) ||
-        is_general(l, i) || is_question(l, i) || is_part(l, i) || is_purpose(l, i) ||
-        is_averted(l, i) || is_defined(l) || is_not_met(l, i))
+    bool advice = true;
+    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
+        is_heading(l) || is_general(l, i) || is_question(l, i) || is_part(l, i) ||
+        is_not_met(l, i) || is_purpose(l, i) || is_object(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
-        if (hb_sentence_is(l, k, "error") && l->word[k].keys) /* quoted as it was printed */
-            return false;
-        if (hb_sentence_is(l, k, "but") || /* "I reduced the batch, but ..." */
-            (hb_sentence_is(l, k, "as") && hb_sentence_is(l, k + 1, "you") &&
-             hb_sentence_is(l, k + 2, "are"))) /* advice, and why */
-            break;
-        if (advises(l, k, i))
+        bool quoted = hb_sentence_is(l, k, "error") && l->word[k].keys; /* as it was printed */
+        bool why = hb_sentence_is(l, k, "as") && hb_sentence_is(l, k + 1, "you") &&
+                   hb_sentence_is(l, k + 2, "are"); /* advice, and why */
+        advice = advice && !quoted && !why && !hb_sentence_is(l, k, "but");
+        if (is_possible(l, k, i) || is_told_of(l, k) || (advice && advises(l, k, i)))
             return true;
     }
-    for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--)
-        if (is_possible(l, k, i) || is_how_to(l, k, i) || is_told_of(l, k))
-            return true;
     return false;
 }

@@ -6,6 +6,8 @@
 #include "sim/hlo/logsentence.h"
 
 bool hb_supposed_is(const struct hb_sentence *l, int i);
+/* "Is this out of memory?", "any chance that it ran out of memory?": somebody asks what he met. */
+bool hb_supposed_is_guess(const struct hb_sentence *l, int i);
 /* Whether a title is that of a change: "Add ...", "fix(x): ...", also of one that mends what was.
  */
 bool hb_supposed_is_change(const struct hb_sentence *title);
