@@ -69,13 +69,14 @@ static void take_pool(struct hb_log_reader *r, const struct hb_form *form,
     (void)form;
 }
 
-/* dmesg: "amdgpu: VRAM: 98304M 0x0000008000000000 - ...". */
+/* dmesg: "amdgpu: VRAM: 98304M 0x0000008000000000 - ...", "98304M of VRAM memory ready". */
 static void take_card(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
     struct hb_span s = place->after;
     struct hb_amount card;
-    if (!hb_form_log(r)->card_bytes && hb_span_amount(&s, 1, &card))
+    if (!hb_form_log(r)->card_bytes &&
+        (hb_span_amount(&s, 1, &card) || hb_span_amount_last(place->before, &card)))
         hb_form_log(r)->card_bytes = card.bytes;
     (void)form;
 }
@@ -354,6 +355,7 @@ static const struct hb_form rows[] = {
     ROW("freeMemory: ", 0, take_pool),
     ROW("MiB / ", 0, take_smi),
     ROW("amdgpu: VRAM: ", 0, take_card),
+    ROW(" of VRAM memory ready", 0, take_card),
     ROW("Limits:", 0, take_limits),
     ROW("imits\":", 0, take_limits),
     ROW("emory:", 0, take_limit_of_list),

@@ -53,7 +53,8 @@ out_has '17 % of it is the state that stays, 17 % are temporaries, 67 % are outp
 # What dmesg says of the card counts before PyTorch's message and behind it.
 dmesg='amdgpu 0000:c5:00.0: amdgpu: VRAM: 98304M 0x0000008000000000 - 0x00000097FFFFFFFF (98304M used)'
 hip='torch.OutOfMemoryError: HIP out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 15.24 GiB of which 15.09 GiB is free.'
-for order in "$dmesg|$hip" "$hip|$dmesg"; do
+ready='[drm] amdgpu: 98304M of VRAM memory ready'
+for order in "$dmesg|$hip" "$hip|$dmesg" "$hip|$ready"; do
     echo "$order" | tr '|' '\n' >"$work/card.log"
     expect 0 hbmsim explain --json "$work/card.log"
     out_has '"cause": "limit",'
