@@ -1,4 +1,4 @@
-/* sim/engine/heap_bfc: the rules one by one, then random traffic with the invariants checked. */
+/* sim/engine/heap_bfc: the rules one by one, then random traffic beside a slow allocator. */
 #include "tests/unit/unit.h"
 
 #include "base/rng.h"
@@ -139,51 +139,182 @@ static void a_region_may_be_what_is_asked(void **state)
     assert_int_equal(hb_bfc_stats(bfc).reserved_bytes, 6 * mib);
 }
 
-struct traffic {
-    struct hb_bfc *bfc;
+/* The allocator the slow way: regions, and the chunks in use in them by address; what is free is
+ * what lies between. */
+struct slow_chunk {
+    int64_t at, bytes, asked;
+};
+
+struct slow_bfc {
     struct hb_bfc_limits limits;
-    uint32_t held[64];
+    struct hb_bfc_stats stats;
+    int64_t next_region_bytes;
+    int64_t region_end[64];
+    uint32_t region_count;
+    struct slow_chunk used[64];
     uint32_t count;
 };
 
-static void take_some(struct traffic *t, int64_t bytes)
+/* The next free place of its region from there on, or the end of all. */
+static struct slow_chunk next_free(const struct slow_bfc *s, int64_t at)
 {
-    int64_t offset;
-    struct hb_bfc_stats before = hb_bfc_stats(t->bfc);
-    bool got = hb_bfc_take(t->bfc, bytes, &t->held[t->count], &offset);
-    t->count += got;
-    if (!got) /* only where no chunk and no region could serve it */
-        assert_true(before.largest_free_bytes < bytes &&
-                    t->limits.limit_bytes - before.reserved_bytes < bytes + 256);
+    struct slow_chunk found = {s->stats.reserved_bytes, 0, 0};
+    uint32_t region = 0, next = 0;
+    while (next < s->count && s->used[next].at < at)
+        next++;
+    for (; next < s->count && s->used[next].at == at; next++)
+        at += s->used[next].bytes;
+    while (region < s->region_count && s->region_end[region] <= at)
+        region++;
+    if (region == s->region_count)
+        return found;
+    int64_t end = s->region_end[region];
+    if (next < s->count && s->used[next].at < end)
+        end = s->used[next].at;
+    return (struct slow_chunk){at, end - at, 0};
 }
 
-static void give_some(struct traffic *t, struct hb_rng *rng)
+/* The smallest that is large enough, the lowest of such; false: there is none. */
+static bool find_free(const struct slow_bfc *s, int64_t bytes, struct slow_chunk *out)
 {
-    uint32_t i = (uint32_t)hb_rng_range(rng, 0, t->count - 1);
-    hb_bfc_give(t->bfc, t->held[i]);
-    t->held[i] = t->held[--t->count];
+    struct slow_chunk best = {-1, INT64_MAX, 0}, one;
+    for (int64_t at = 0; at < s->stats.reserved_bytes; at = one.at + one.bytes) {
+        one = next_free(s, at);
+        if (one.bytes >= bytes && one.bytes < best.bytes)
+            best = one;
+    }
+    *out = best;
+    return best.at >= 0;
 }
 
-static void random_traffic_keeps_the_invariants(void **state)
+static void add_region(struct slow_bfc *s, int64_t bytes)
+{
+    int64_t rest = s->limits.limit_bytes / 256 * 256 - s->stats.reserved_bytes;
+    int64_t region = s->next_region_bytes;
+    if (bytes > rest)
+        return;
+    while (region < bytes)
+        region *= 2;
+    s->next_region_bytes = region == s->next_region_bytes ? 2 * region : region;
+    s->stats.reserved_bytes += region < rest ? region : rest;
+    s->region_end[s->region_count++] = s->stats.reserved_bytes;
+}
+
+static bool slow_take(struct slow_bfc *s, int64_t bytes, uint32_t *out_place)
+{
+    struct slow_chunk c;
+    int64_t rounded = (bytes + 255) / 256 * 256;
+    if (!find_free(s, rounded, &c)) {
+        add_region(s, rounded);
+        if (!find_free(s, rounded, &c))
+            return false;
+    }
+    if (c.bytes >= 2 * rounded || c.bytes - rounded >= 128 * mib)
+        c.bytes = rounded;
+    c.asked = bytes;
+    uint32_t place = s->count++;
+    for (; place > 0 && s->used[place - 1].at > c.at; place--)
+        s->used[place] = s->used[place - 1];
+    s->used[place] = c;
+    *out_place = place;
+    struct hb_bfc_stats *t = &s->stats;
+    t->in_use_bytes += c.bytes;
+    t->asked_bytes += bytes;
+    if (t->in_use_bytes > t->peak_in_use_bytes)
+        t->peak_in_use_bytes = t->in_use_bytes;
+    if (c.at + c.bytes > t->height_bytes)
+        t->height_bytes = c.at + c.bytes;
+    return true;
+}
+
+static void slow_give(struct slow_bfc *s, uint32_t place)
+{
+    s->stats.in_use_bytes -= s->used[place].bytes;
+    s->stats.asked_bytes -= s->used[place].asked;
+    s->count--;
+    for (; place < s->count; place++)
+        s->used[place] = s->used[place + 1];
+}
+
+static void same_figures(const struct hb_bfc *bfc, const struct slow_bfc *s)
+{
+    struct hb_bfc_stats a = hb_bfc_stats(bfc), b = s->stats;
+    struct slow_chunk one;
+    for (int64_t at = 0; at < b.reserved_bytes; at = one.at + one.bytes) {
+        one = next_free(s, at);
+        if (one.bytes > b.largest_free_bytes)
+            b.largest_free_bytes = one.bytes;
+    }
+    b.scattered_bytes = b.reserved_bytes - b.in_use_bytes - b.largest_free_bytes;
+    assert_memory_equal(&a, &b, sizeof a);
+}
+
+struct traffic {
+    struct hb_bfc *bfc;
+    struct slow_bfc slow;
+    uint32_t held[64]; /* as slow.used */
+};
+
+static void take_both(struct traffic *t, int64_t bytes)
+{
+    uint32_t chunk = 0, place = 0, count = t->slow.count;
+    int64_t offset = -1;
+    bool got = hb_bfc_take(t->bfc, bytes, &chunk, &offset);
+    assert_int_equal(got, slow_take(&t->slow, bytes, &place));
+    if (!got)
+        return;
+    assert_int_equal(offset, t->slow.used[place].at);
+    for (uint32_t i = count; i > place; i--)
+        t->held[i] = t->held[i - 1];
+    t->held[place] = chunk;
+}
+
+static void give_both(struct traffic *t, uint32_t place)
+{
+    hb_bfc_give(t->bfc, t->held[place]);
+    slow_give(&t->slow, place);
+    for (uint32_t i = place; i < t->slow.count; i++)
+        t->held[i] = t->held[i + 1];
+}
+
+/* Of few sizes, so that many chunks are alike, or of any. */
+static int64_t draw_bytes(struct hb_rng *rng, int largest, bool alike)
+{
+    if (alike)
+        return (INT64_C(256) << hb_rng_range(rng, 0, largest - 8)) - hb_rng_range(rng, 0, 1);
+    return hb_rng_range(rng, 1, INT64_C(1) << hb_rng_range(rng, 4, largest));
+}
+
+static void run_traffic(struct hb_rng *rng, struct hb_bfc_limits limits, int largest, bool alike)
+{
+    int64_t first = limits.first_region_bytes ? limits.first_region_bytes : limits.limit_bytes;
+    struct traffic t = {.bfc = hb_bfc_new(arena, limits), .slow.limits = limits};
+    t.slow.next_region_bytes = (first + 255) / 256 * 256;
+    for (int step = 0; step < 300; step++) {
+        if (t.slow.count && (t.slow.count == 64 || hb_rng_range(rng, 0, 9) < 4))
+            give_both(&t, (uint32_t)hb_rng_range(rng, 0, t.slow.count - 1));
+        else
+            take_both(&t, draw_bytes(rng, largest, alike));
+        hb_bfc_check(t.bfc);
+        same_figures(t.bfc, &t.slow);
+    }
+    while (t.slow.count)
+        give_both(&t, t.slow.count - 1);
+    hb_bfc_check(t.bfc);
+    same_figures(t.bfc, &t.slow);
+}
+
+/* Below 4 MiB in all, and on a device where 128 MiB can lie idle. */
+static void a_slow_allocator_does_the_same(void **state)
 {
     (void)state;
     struct hb_rng rng = hb_rng_seed(21);
-    for (int round = 0; round < 60; round++) {
-        struct traffic t = {.limits = {hb_rng_range(&rng, 1, 64) * 65536,
-                                       round % 2 ? hb_rng_range(&rng, 1, 4) * 4096 : 0}};
-        t.bfc = hb_bfc_new(arena, t.limits);
-        for (int step = 0; step < 300; step++) {
-            if (t.count && (t.count == 64 || hb_rng_range(&rng, 0, 9) < 4))
-                give_some(&t, &rng);
-            else
-                take_some(&t, hb_rng_range(&rng, 1, 1 << hb_rng_range(&rng, 4, 17)));
-            hb_bfc_check(t.bfc);
-        }
-        while (t.count)
-            hb_bfc_give(t.bfc, t.held[--t.count]);
-        hb_bfc_check(t.bfc);
-        assert_int_equal(hb_bfc_stats(t.bfc).in_use_bytes, 0);
-        assert_int_equal(hb_bfc_stats(t.bfc).asked_bytes, 0);
+    for (int round = 0; round < 96; round++) {
+        int64_t unit = round % 4 < 2 ? 65537 : 64 * mib + 77;
+        struct hb_bfc_limits limits = {hb_rng_range(&rng, 1, 64) * unit, 0};
+        if (round % 2)
+            limits.first_region_bytes = hb_rng_range(&rng, 1, 4) * (unit / 16);
+        run_traffic(&rng, limits, round % 4 < 2 ? 17 : 29, round % 8 < 4);
     }
 }
 
@@ -245,7 +376,7 @@ int main(void)
         cmocka_unit_test(chunks_split_by_waste),
         cmocka_unit_test(regions_double),
         cmocka_unit_test(a_region_may_be_what_is_asked),
-        cmocka_unit_test(random_traffic_keeps_the_invariants),
+        cmocka_unit_test(a_slow_allocator_does_the_same),
         cmocka_unit_test(whole_lives_run_in_time),
         cmocka_unit_test(orders_decide_ties),
         cmocka_unit_test(giving_back_twice_is_our_fault),

@@ -1,9 +1,9 @@
 /* sim/engine/heap_cuda: the rules one by one; the figures that an independent replay of the
- * allocator gives on three lists of requests; random traffic with the invariants checked. */
+ * allocator gives on three lists of requests; random traffic beside a slow allocator. */
 #include "tests/unit/unit.h"
 
 #include "base/rng.h"
-#include "sim/engine/heap_cuda.h"
+#include "tests/unit/slow_cuda.h"
 
 static const int64_t mib = 1 << 20;
 static struct hb_arena *arena;
@@ -413,35 +413,98 @@ static void a_replay_gives_the_same(void **state)
             replay(lists[i].happenings, expandable, lists[i].figures[expandable]);
 }
 
-static void random_traffic(struct hb_rng *rng, struct hb_cuda_limits limits)
+/* The allocator, and another that finds everything anew (slow_cuda.h), through the same requests.
+ */
+struct pair {
+    struct hb_cuda *c;
+    struct slow_cuda slow;
+    uint32_t block[SLOW_USED];        /* as slow.used */
+    int64_t number_of[SLOW_SEGMENTS]; /* where its segments are, in the other's addresses */
+};
+
+static void same_figures(const struct pair *p)
 {
-    enum { MOST = 64, STEPS = 600 };
-    uint32_t live[MOST], count = 0;
-    struct hb_cuda *c = hb_cuda_new(arena, limits);
-    for (int i = 0; i < STEPS; i++) {
-        if (count == MOST || (count && hb_rng_range(rng, 0, 1))) {
-            uint32_t at = (uint32_t)hb_rng_range(rng, 0, count - 1);
-            give(c, live[at]);
-            live[at] = live[--count];
-        } else {
-            int64_t bytes = hb_rng_range(rng, 1, INT64_C(1) << hb_rng_range(rng, 0, 27));
-            live[count++] = take(c, bytes, (uint32_t)hb_rng_range(rng, 0, 2));
-        }
-    }
-    while (count)
-        give(c, live[--count]);
-    assert_int_equal(hb_cuda_stats(c).allocated_bytes, 0);
-    assert_true(hb_cuda_stats(c).peak_allocated_bytes <= hb_cuda_stats(c).peak_reserved_bytes);
+    struct hb_cuda_stats a = hb_cuda_stats(p->c), b = p->slow.stats;
+    assert_int_equal(a.allocated_bytes, b.allocated_bytes);
+    assert_int_equal(a.peak_allocated_bytes, b.peak_allocated_bytes);
+    assert_int_equal(a.reserved_bytes, b.reserved_bytes);
+    assert_int_equal(a.peak_reserved_bytes, b.peak_reserved_bytes);
+    assert_int_equal(a.retries, b.retries);
+    assert_int_equal(a.failed, b.failed);
 }
 
-static void invariants_hold(void **state)
+static void same_place(struct pair *p, const struct slow_used *u, int64_t address)
+{
+    const int64_t stride = INT64_C(1) << 44;
+    int64_t *number = &p->number_of[u->segment];
+    assert_int_equal(address % stride, u->at);
+    if (*number)
+        assert_int_equal(address / stride, *number - 1);
+    for (uint32_t i = 0; i < p->slow.segment_count; i++)
+        assert_true(i == u->segment || p->number_of[i] != address / stride + 1);
+    *number = address / stride + 1;
+}
+
+static void take_both(struct pair *p, int64_t bytes, uint32_t stream)
+{
+    int64_t address = -1;
+    p->block[p->slow.used_count] = hb_cuda_take(p->c, bytes, stream, &address);
+    same_place(p, slow_take(&p->slow, bytes, stream), address);
+}
+
+static void give_both(struct pair *p, uint32_t i)
+{
+    hb_cuda_give(p->c, p->block[i]);
+    slow_give(&p->slow, i);
+    p->block[i] = p->block[p->slow.used_count];
+}
+
+/* Mostly sizes that come again, as layers ask for them; where they do not, each its own class. */
+static int64_t draw_bytes(struct hb_rng *rng, bool again)
+{
+    static const int64_t sizes[] = {512,           700,      3 << 18,  1 << 20,
+                                    (1 << 20) + 1, 3 << 20,  10 << 20, 11 << 20,
+                                    18 << 20,      30 << 20, 50 << 20, 70 << 20};
+    if (again)
+        return sizes[hb_rng_range(rng, 0, sizeof sizes / sizeof sizes[0] - 1)];
+    return hb_rng_range(rng, 1, INT64_C(1) << hb_rng_range(rng, 0, 27));
+}
+
+static void random_traffic(struct hb_rng *rng, struct hb_cuda_limits limits, bool again)
+{
+    enum { STEPS = 500 };
+    static struct pair p;
+    int64_t most = hb_rng_range(rng, 4, 64);
+    p = (struct pair){.c = hb_cuda_new(arena, limits), .slow.limits = limits};
+    for (int i = 0; i < STEPS; i++) {
+        uint32_t count = p.slow.used_count;
+        if (count == most || (count && hb_rng_range(rng, 0, 19) < 9))
+            give_both(&p, (uint32_t)hb_rng_range(rng, 0, count - 1));
+        else
+            take_both(&p, draw_bytes(rng, again), (uint32_t)hb_rng_range(rng, 0, 2));
+        if (hb_rng_range(rng, 0, 99) == 0) {
+            hb_cuda_release(p.c);
+            slow_release(&p.slow);
+        }
+        hb_cuda_check(p.c);
+        same_figures(&p);
+    }
+    while (p.slow.used_count)
+        give_both(&p, p.slow.used_count - 1);
+    hb_cuda_check(p.c);
+    assert_int_equal(hb_cuda_stats(p.c).allocated_bytes, 0);
+}
+
+static void a_slow_allocator_does_the_same(void **state)
 {
     (void)state;
     struct hb_rng rng = hb_rng_seed(7);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 160; i++)
         random_traffic(&rng,
-                       (struct hb_cuda_limits){i & 1, i & 2 ? 400 * mib : 0, i & 4 ? 30 * mib : 0,
-                                               i & 2 && i & 1 ? 0 : 0.5});
+                       (struct hb_cuda_limits){i & 1, i & 2 ? hb_rng_range(&rng, 60, 600) * mib : 0,
+                                               i & 4 ? hb_rng_range(&rng, 12, 30) * 2 * mib : 0,
+                                               i & 8 ? 0.1 * (double)hb_rng_range(&rng, 1, 9) : 0},
+                       i & 16);
 }
 
 int main(void)
@@ -464,7 +527,7 @@ int main(void)
         cmocka_unit_test(old_segments_are_collected_in_rounds),
         cmocka_unit_test(large_blocks_stay_whole),
         cmocka_unit_test(a_replay_gives_the_same),
-        cmocka_unit_test(invariants_hold),
+        cmocka_unit_test(a_slow_allocator_does_the_same),
     };
     return cmocka_run_group_tests_name("heap_cuda", tests, start, end);
 }
