@@ -231,6 +231,54 @@ static void a_host_is_shared(void **state)
     assert_int_equal(budget_of(&s).host_reserve_bytes, 0);
 }
 
+/* Nothing kept back is a word too: then a program may have all of it. */
+static void nothing_kept_back_is_told(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"hardware.hbm=0"};
+    static const enum hb_compiler compilers[] = {HB_XLA_TPU, HB_XLA_GPU, HB_TORCH};
+    struct hb_budget budget;
+    run(own, 1);
+    struct hb_spec s = spec;
+    s.hardware.reserve_bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        s.compiler = compilers[i];
+        hb_budget_make(&s, &device, &budget);
+        assert_int_equal(budget.bytes, device.hbm_bytes);
+        assert_int_equal(hb_budget_found_bytes(&s, &device), device.hbm_bytes);
+        assert_string_equal(hb_budget_words(u.env.arena, &budget), "");
+    }
+    device.host_memory_bytes = 25ll << 30;
+    device.host_devices = 4;
+    s.hardware.host_reserve_bytes = 4 << 20;
+    hb_budget_make(&s, &device, &budget);
+    assert_string_equal(hb_budget_host_words(u.env.arena, &budget),
+                        " less 4.00 MiB for its system, hardware.host_reserve");
+    s.hardware.host_reserve_bytes = 0;
+    hb_budget_make(&s, &device, &budget);
+    assert_int_equal(budget.host_bytes, 25ll << 30);
+    assert_string_equal(hb_budget_host_words(u.env.arena, &budget), "");
+}
+
+/* A share that is just what the rest of the device is beside the allocator is told as a share. */
+static void a_share_and_the_rest_may_be_equal(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"hardware.hbm=0"};
+    run(own, 1);
+    struct hb_spec s = spec;
+    int64_t usable = hb_device_usable_bytes(&device);
+    s.compiler = HB_TORCH;
+    s.hardware.count = 1;
+    s.runtime.memory_fraction = 0.75;
+    device.library_bytes = 0;
+    device.context_bytes = usable - (int64_t)((double)usable * 0.75);
+    assert_int_equal(budget_of(&s).bytes, (int64_t)((double)usable * 0.75));
+    assert_int_equal(hb_budget_found_bytes(&s, &device), budget_of(&s).bytes);
+    assert_non_null(strstr(words_of(&s), "0.75 of "));
+    assert_null(strstr(words_of(&s), "context"));
+}
+
 /* JAX pins 64 GiB of a GPU process, unless it is told to pin more. */
 static void a_pool_is_wanted(void **state)
 {
@@ -365,6 +413,8 @@ int main(void)
         TEST(the_budget_is_without_what_stands_beside),
         TEST(a_runtime_gives_a_share),
         TEST(a_host_is_shared),
+        TEST(nothing_kept_back_is_told),
+        TEST(a_share_and_the_rest_may_be_equal),
         TEST(a_pool_is_wanted),
         TEST(the_budget_itself_fits),
         TEST(model_flops_are_counted_as_in_palm),
