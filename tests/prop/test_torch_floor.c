@@ -33,7 +33,7 @@ static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *
                                   struct ranks_compared *sums)
 {
     struct hb_spec spec = *drawn;
-    int64_t peak = 0;
+    int64_t peak = 0, first = 0, above = 0; /* floors: of the first rank, of the next above it */
     assert_true(hb_measure_peak(arena, &spec, &peak));
     if (peak != told->peak_bytes)
         fail_msg("peak %lld, without a program %lld of\n%s", (long long)told->peak_bytes,
@@ -55,7 +55,13 @@ static void peaks_are_of_programs(struct hb_arena *arena, const struct hb_spec *
         if (floor > m.peak_bytes || floor <= 0)
             fail_msg("rank %lld: floor %lld, peak %lld of\n%s", (long long)r, (long long)floor,
                      (long long)m.peak_bytes, text);
+        first = r ? first : floor;
+        above = above || floor <= first ? above : floor;
     }
+    /* What is as much as asked for is not above it: the next rank may be. */
+    spec.pipeline.rank = drawn->pipeline.rank;
+    if (told->rank_count && spec.pipeline.rank < 0)
+        assert_int_equal(hb_floor_bytes(arena, &spec, first), above ? above : first);
 }
 
 static void run_and_compare(struct hb_arena *arena, const struct hb_spec *spec, const char *text,
