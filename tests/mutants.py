@@ -7,9 +7,9 @@ In a copy of the sources all objects make one shared library, and the tests are 
 Each test runs once with objects that count lines: a mutant is tried by the tests that reach its
 line, the quickest first, until one fails: killed. It is its file, compiled again and linked before
 the others. What survives is tried once more in a second copy, built with the sanitizers, where the
-unit tests end at what reads or writes beyond its place; not with --plain. What survives both is
-printed with its line; each is equivalent, or wants a test that kills it. Exit status 1 where something survived. `make mutants` runs
-it; minutes, no part of `make test`.
+unit tests and a part of the property tests end at what reads or writes beyond its place; not with
+--plain. What survives both is printed with its line; each is equivalent, or wants a test that kills
+it. Exit status 1 where something survived. `make mutants` runs it; minutes, no part of `make test`.
 """
 
 import argparse
@@ -457,11 +457,12 @@ def main():
 
 
 def guarded(house, mutants, most_s):
-    """A second house, built with the sanitizers, of these mutants and the unit tests that reach them."""
+    """A second house, built with the sanitizers, of these mutants and the quick tests that reach them."""
     second, only = House(house.tree + "-san", *SANITIZE), collections.defaultdict(set)
     for path, _, k in mutants:
         only[path].add(k)
-    tests = {t for m in mutants for t in house.tests_of(m[0], line_of(m), most_s) if t.startswith("unit/")}
+    tests = {t for m in mutants for t in house.tests_of(m[0], line_of(m), most_s)
+             if t.startswith("unit/") or t.endswith(FEW)}
     second.reach = {t: [at, SLOWER * cost, sound, hit] for t, (at, cost, sound, hit) in house.reach.items()}
     second.listed = house.listed
     second.prepare(sorted(tests), sorted(only), only)

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "sim/engine/lend.h"
+#include "sim/engine/live.h"
 
 enum { MOST_ITEMS = 120, MOST_SLOTS = 37, EVENTS = 60 };
 
@@ -114,8 +115,53 @@ static void lends_as_the_rule_says(void **state)
     hb_arena_free(arena);
 }
 
+static uint32_t add_buf(struct hb_program *p, int64_t bytes, uint32_t alias_of)
+{
+    return hb_program_add_buf(
+        p, (struct hb_buf){
+               .name = "b", .why = "", .bytes = bytes, .plain_bytes = bytes, .alias_of = alias_of});
+}
+
+static void add_op(struct hb_program *p, uint32_t read, uint32_t write)
+{
+    hb_program_add_op(p, (struct hb_op){.name = "op", .start = HB_NONE, .batch = 1});
+    hb_program_read(p, read);
+    hb_program_write(p, write);
+}
+
+/* A donated argument is empty behind op 2, which reads it last; an output of its own is from the
+ * start. Both count as the heap rounds them. */
+static void room_is_what_is_empty_before(void **state)
+{
+    (void)state;
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_program p;
+    struct hb_live *live;
+    hb_program_init(&p, arena, "test", HB_XLA_GPU);
+    uint32_t donated = add_buf(&p, 1000, HB_NONE), passed = add_buf(&p, 64, HB_NONE);
+    uint32_t renewed = add_buf(&p, 1000, donated), own = add_buf(&p, 300, HB_NONE);
+    p.bufs[donated].argument = true;
+    p.bufs[renewed].output = p.bufs[own].output = true;
+    add_op(&p, donated, passed);
+    add_op(&p, passed, passed);
+    add_op(&p, donated, passed);
+    add_op(&p, passed, renewed);
+    add_op(&p, passed, own);
+    hb_program_check(&p);
+    uint32_t count = hb_live_find(arena, &p, &live);
+    assert_int_equal(hb_lend_room(arena, &p, live, count, INT32_MAX), 0); /* nothing is lent */
+    p.outputs_lend = true;
+    assert_int_equal(hb_lend_room(arena, &p, live, count, -1), 0);
+    assert_int_equal(hb_lend_room(arena, &p, live, count, 0), 512);
+    assert_int_equal(hb_lend_room(arena, &p, live, count, 2), 512);
+    assert_int_equal(hb_lend_room(arena, &p, live, count, 3), 512 + 1024);
+    assert_int_equal(hb_lend_room(arena, &p, live, count, INT32_MAX), 512 + 1024);
+    hb_arena_free(arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lends_as_the_rule_says)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lends_as_the_rule_says),
+                                       cmocka_unit_test(room_is_what_is_empty_before)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -352,6 +352,35 @@ static void random_programs_as_their_traces(void **state)
     assert_true(lives > 5000 && widened > 300);
 }
 
+/* Programs of one op, two, three ...: what is kept by op or buffer is once as long as its room. */
+static void a_chain_of_any_length(void **state)
+{
+    (void)state;
+    for (int32_t ops = 1; ops <= 40; ops++) {
+        hb_program_init(&prog, arena, "test", HB_XLA_TPU);
+        for (int32_t i = 0; i < ops; i++)
+            op(i ? (uint32_t)i - 1 : HB_NONE, buf("link", HB_NONE));
+        hb_program_check(&prog);
+        struct hb_live *live;
+        struct hb_live_part *parts;
+        const struct hb_heap_span *spans = hb_live_spans(arena, &prog);
+        const struct hb_heap_span *gaps = hb_live_gaps(arena, &prog);
+        uint32_t count = hb_live_find(arena, &prog, &live);
+        assert_int_equal(count, ops);
+        assert_int_equal(hb_live_apart(arena, &prog, live, count, &parts), ops);
+        for (int32_t i = 0; i < ops; i++) {
+            int32_t last = i + 1 < ops ? i + 1 : i;
+            assert_life((uint32_t)i, i, last);
+            assert_part(&parts[i], i, last);
+            assert_int_equal(spans[i].start, i);
+            assert_int_equal(spans[i].end, last);
+            assert_int_equal(gaps[i].start, last);
+            assert_int_equal(gaps[i].end, -1);
+        }
+        assert_int_equal(hb_live_carried(arena, &prog, live, count, &parts), ops);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_output_of_a_loop, start, end),
         cmocka_unit_test_setup_teardown(a_gap_ends_at_the_first_new_value, start, end),
         cmocka_unit_test_setup_teardown(asynchronous_ops_hold_until_done, start, end),
+        cmocka_unit_test_setup_teardown(a_chain_of_any_length, start, end),
         cmocka_unit_test_setup_teardown(random_programs_as_their_traces, start, end),
     };
     return cmocka_run_group_tests_name("live", tests, NULL, NULL);
