@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <time.h>
 
 #include "base/child.h"
 
@@ -67,11 +68,11 @@ static void much_is_sent_and_received(void **state)
     expect_out(&child, text);
     child = run("echo none", (struct hb_child_ask){.input = text});
     expect_out(&child, "none\n");
-    child = run("exec 0<&-; i=0; while [ $i -lt 3000 ]; do echo $i >&2; i=$((i+1)); done",
+    child = run("exec 0<&-; i=0; while [ $i -lt 20000 ]; do echo $i >&2; i=$((i+1)); done",
                 (struct hb_child_ask){.input = text, .most_bytes = 1000});
     assert_int_equal(child.end, HB_CHILD_DONE);
     assert_in_range(child.err.len, 1000, 2000);
-    assert_string_equal(child.err.text + child.err.len - 10, "2998\n2999\n");
+    assert_string_equal(child.err.text + child.err.len - 12, "19998\n19999\n");
 }
 
 static void what_cannot_be_started_has_a_reason(void **state)
@@ -116,6 +117,23 @@ static void its_own_end_counts(void **state)
     expect_out(&child, "left\n");
 }
 
+/* Waits long enough for the child to have ended at the next look. */
+static int64_t late_clock(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = turn_ns}, NULL);
+    return 0;
+}
+
+/* What a child that has ended left in both pipes is read. */
+static void what_stands_in_the_pipes_is_read(void **state)
+{
+    (void)state;
+    struct hb_child child = run("sleep 0.1; echo out; echo err >&2",
+                                (struct hb_child_ask){.now_ns = late_clock, .most_ns = 1});
+    expect_out(&child, "out\n");
+    assert_string_equal(child.err.text, "err\n");
+}
+
 /* A signal for us stops it and is told, unless we ignore it; afterwards all is as it was. */
 static void signals_are_held_back(void **state)
 {
@@ -148,6 +166,7 @@ int main(void)
         TEST(what_cannot_be_started_has_a_reason),
         TEST(limits_stop_it),
         TEST(its_own_end_counts),
+        TEST(what_stands_in_the_pipes_is_read),
         TEST(signals_are_held_back),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does */
