@@ -324,7 +324,7 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
     bool made = true;
     if (a->plan->found)
         a->faster = hb_advise_best_faster(ask->env, a->spec, ask->device, ask->budget_bytes);
-    if (a->plan->status == HB_PLAN_LIMIT) {
+    if (a->plan->status == HB_PLAN_LIMIT && (a->plan->found || !a->plan->counts.left)) {
         a->advice = a->plan->found ? NULL : hb_advise_best_freer(ask->env, ask->spec, ask->device);
         return true;
     }

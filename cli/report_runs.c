@@ -112,6 +112,11 @@ static const char *plan_note(struct hb_env *env, const struct hb_plan *plan, dou
                                    "The search was cut off after %g s: nothing in the space is "
                                    "better than this by more than %.2g %%.",
                                    seconds, 100 * plan->gap);
+        if (plan->counts.left)
+            return hb_arena_printf(env->arena,
+                                   "Nothing was found that fits; that nothing does is not proven "
+                                   "(%u cells may have it by their bounds).",
+                                   plan->counts.left);
         return hb_arena_printf(env->arena,
                                "The search was cut off after %g s, before it found a plan; hbmsim "
                                "plan goes on to the end.",

@@ -535,8 +535,13 @@ static void show_cut_off(const struct page *g)
 
 static void show_infeasible(const struct page *g)
 {
-    fprintf(g->out, "%sno plan fits%s in %s\n", g->env->colour ? "\033[1;31m" : "",
-            g->env->colour ? "\033[0m" : "", size_text(g, g->a->ask->whole_bytes));
+    uint32_t left = g->a->plan->counts.left;
+    fprintf(g->out, "%sno plan %s%s in %s\n", g->env->colour ? "\033[1;31m" : "",
+            left ? "was found that fits" : "fits", g->env->colour ? "\033[0m" : "",
+            size_text(g, g->a->ask->whole_bytes));
+    if (left)
+        fprintf(g->out, "That none does is not proven: %u cells may have one by their bounds.\n",
+                left);
     if (g->a->bare)
         fprintf(g->out, "\nWithout a margin (--margin none) %s a step, peak %s: it may not fit.\n",
                 time_text(g, g->a->bare->step_ns), size_text(g, g->a->bare->peak_bytes));
@@ -570,7 +575,7 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     fprintf(out, "%s on %" PRId64 " x %s: ", a->ask->spec->model.name, a->ask->devices,
             a->ask->device->name);
     if (!a->plan->found) {
-        if (a->plan->status == HB_PLAN_LIMIT)
+        if (a->plan->status == HB_PLAN_LIMIT && !a->plan->counts.left)
             show_cut_off(&g);
         else
             show_infeasible(&g);

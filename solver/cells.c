@@ -23,14 +23,16 @@ void hb_cells_put(struct hb_search *s, const struct hb_open_cell *cell)
     s->open[s->open_count] = *cell;
     s->open[s->open_count].batch = FIRST_BATCH;
     s->open[s->open_count].after_value = -1;
+    s->open[s->open_count].share = hb_search_first_share(s, HB_SHARE_ASKED);
     hb_queue_put(&s->queue, cell->bound, HB_ENTRY_BARE, s->open_count++);
 }
 
-static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell)
+static struct hb_brute_limits limits_of(const struct hb_search *s, uint32_t cell,
+                                        enum hb_share share)
 {
     bool memory = hb_search_by_memory(s);
     int64_t peak_bytes = hb_search_peak_bytes(s, cell);
-    int64_t cut_bytes = hb_search_cut_bytes(s, cell);
+    int64_t cut_bytes = hb_search_cut_bytes(s, cell, share);
     return (struct hb_brute_limits){.goal = memory ? HB_GOAL_MEMORY : HB_GOAL_TIME,
                                     .budget_bytes = hb_smaller(peak_bytes, cut_bytes - 1),
                                     .host_bytes = s->ask->host_bytes,
@@ -47,24 +49,26 @@ static struct hb_segment_ask segment_ask_of(const struct hb_search *s, const str
                                    .bytes_only = hb_search_by_memory(s)};
 }
 
-static bool is_of(const struct hb_kept_segment *k, const struct hb_search *s, uint32_t cell)
+static bool is_of(const struct hb_kept_segment *k, const struct hb_search *s, uint32_t cell,
+                  enum hb_share share)
 {
-    return k->arena && k->menus == s->plan->searched && k->cell == cell;
+    return k->arena && k->menus == s->plan->searched && k->cell == cell && k->share == share;
 }
 
 /* The cell's, else that which was not asked for the longest. */
-static struct hb_kept_segment *find_kept(struct hb_search *s, uint32_t cell)
+static struct hb_kept_segment *find_kept(struct hb_search *s, uint32_t cell, enum hb_share share)
 {
     struct hb_kept_segment *oldest = &s->kept[0];
     for (int i = 0; i < HB_KEPT_SEGMENTS; i++) {
-        if (is_of(&s->kept[i], s, cell))
+        if (is_of(&s->kept[i], s, cell, share))
             return &s->kept[i];
         oldest = s->kept[i].turn < oldest->turn ? &s->kept[i] : oldest;
     }
     return oldest;
 }
 
-static void build_kept(struct hb_search *s, struct hb_kept_segment *k, uint32_t cell)
+static void build_kept(struct hb_search *s, struct hb_kept_segment *k, uint32_t cell,
+                       enum hb_share share)
 {
     const char *why;
     if (!k->arena) {
@@ -72,19 +76,21 @@ static void build_kept(struct hb_search *s, struct hb_kept_segment *k, uint32_t 
         k->start = hb_arena_mark(k->arena);
     }
     hb_arena_rewind(k->arena, k->start);
-    hb_search_cell_spec(s, cell, &k->spec);
+    hb_search_priced_spec(s, cell, share, &k->spec);
     struct hb_segment_ask ask = segment_ask_of(s, &k->spec);
     k->built = hb_segment_build(k->arena, &ask, &k->segment, &why);
     k->menus = s->plan->searched;
     k->cell = cell;
+    k->share = share;
 }
 
 /* The cell's segment; null: it has none. */
-static const struct hb_kept_segment *find_segment(struct hb_search *s, uint32_t cell)
+static const struct hb_kept_segment *find_segment(struct hb_search *s, uint32_t cell,
+                                                  enum hb_share share)
 {
-    struct hb_kept_segment *k = find_kept(s, cell);
-    if (!is_of(k, s, cell))
-        build_kept(s, k, cell);
+    struct hb_kept_segment *k = find_kept(s, cell, share);
+    if (!is_of(k, s, cell, share))
+        build_kept(s, k, cell, share);
     k->turn = ++s->turns;
     return k->built ? k : NULL;
 }
@@ -151,12 +157,14 @@ static const char *lp_path(struct hb_search *s)
 /* Cells with more configurations than this get an integer program before they are walked. */
 static const double walked_at_once = 2e6;
 
-static void put_brute_choice(struct hb_search *s, uint32_t cell, const struct hb_segment *segment,
-                             const struct hb_brute_choice *b)
+static void put_brute_choice(struct hb_search *s, const struct hb_open_cell *o,
+                             const struct hb_segment *segment, const struct hb_brute_choice *b)
 {
+    uint32_t cell = o->cell;
     struct hb_run runs[HB_PARTS_MAX];
     struct hb_choice c = {.cell = cell,
                           .runs = runs,
+                          .share = o->share,
                           .live_bytes = b->price.live_bytes,
                           .bound_ns = b->price.bound_ns};
     c.run_count = hb_brute_runs(segment, s->ask->spec, b->parts, b->count, runs);
@@ -168,7 +176,7 @@ static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec 
                       const struct hb_segment *segment)
 {
     struct hb_open_cell *o = &s->open[index];
-    struct hb_brute_limits limits = limits_of(s, o->cell);
+    struct hb_brute_limits limits = limits_of(s, o->cell, o->share);
     limits.after_value = o->after_value;
     limits.after_place = o->after_place;
     struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
@@ -177,7 +185,7 @@ static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec 
     hb_search_spend_prices(s, all);
     uint32_t count = hb_brute_best(s->scratch, segment, spec, &limits, o->batch, best);
     for (uint32_t i = 0; i < count; i++)
-        put_brute_choice(s, o->cell, segment, &best[i]);
+        put_brute_choice(s, o, segment, &best[i]);
     if (hb_stop_now(s->ask->stop)) /* there may be better ones */
         return;
     hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -215,7 +223,8 @@ static void look_closely(struct hb_search *s, const struct hb_open_cell *o,
     struct hb_cell cell = s->plan->space.cells[o->cell];
     int64_t *turns_ns = node->turns_ns[cell.optimizer_offload];
     bool chunks = cell.loss_chunks > 1, alike = cell.optimizer_offload == HB_PLACE_NONE;
-    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && turns_ns[chunks] == 0;
+    bool holds = cell.form == HB_FORM_SCAN && node->layers_ns > 0 && turns_ns[chunks] == 0 &&
+                 !hb_search_is_asked(s);
     for (uint32_t i = 0; i < segment->item_count; i++)
         holds = holds && !segment->odd_whole[i] && !segment->odd_split[i];
     if (!holds)
@@ -244,7 +253,7 @@ static void solve_cell(struct hb_search *s, uint32_t index, const struct hb_spec
     struct hb_ilp_ask ilp = {.segment = segment,
                              .spec = spec,
                              .leave_out = hb_menu_find_beaten(s->scratch, segment),
-                             .limits = limits_of(s, o->cell),
+                             .limits = limits_of(s, o->cell, o->share),
                              .lp_file = lp_path(s)};
     hb_ilp_solve(s->scratch, &ilp, &answer);
     s->plan->counts.ilps++;
@@ -285,7 +294,8 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
     struct hb_bound_limits none = {.known_bytes = INT64_MAX}; /* no times */
     struct hb_spec spec;
     struct hb_floor floor;
-    if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling)
+    if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling ||
+        hb_search_is_asked(s))
         return false;
     int64_t most_bytes = hb_search_peak_bytes(s, o->cell);
     struct hb_nested_out *known = nested_out(s, node, cell.outer);
@@ -319,8 +329,6 @@ static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct 
     struct hb_diag diag;
     hb_search_cell_spec(s, c->cell, &cell);
     hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, spec);
-    if (spec->share == HB_SHARE_EXCEEDED) /* if it does, it needs what was said; else no less */
-        spec->share = HB_SHARE_ASKED;
     hb_diag_init(&diag, s->scratch);
     return hb_link_lower(s->scratch, &diag, spec, out);
 }
@@ -362,13 +370,16 @@ static void record(struct hb_search *s, const struct hb_choice *c, const struct 
     }
 }
 
-bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
+bool hb_search_run(struct hb_search *s, struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns)
 {
     struct hb_program p;
     struct hb_spec spec;
     if (!lower_choice(s, c, &spec, &p))
         return false;
+    c->made = p.share;
+    if (!hb_search_is_priced(c))
+        c->live_bytes = c->bound_ns = 0;
     hb_run_memory_live(s->scratch, &p, memory);
     if (!is_within(s, c->cell, &spec, memory->peak_bytes)) {
         record(s, c, &spec, memory, false, 0);
@@ -396,6 +407,7 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_memory memory = {0};
+    int64_t priced_bytes = c->live_bytes;
     bool fits = hb_search_run(s, c, &memory, &c->step_ns);
     c->peak_bytes = memory.peak_bytes;
     if (fits) {
@@ -412,10 +424,10 @@ static bool try_choice(struct hb_search *s, struct hb_choice *c)
     s->plan->counts.runs++;
     s->plan->counts.cuts += !fits;
     hb_search_spend(s, 1);
-    if (!fits && c->live_bytes > 0) {
-        struct hb_cuts *cuts = &s->cuts[c->cell];
+    if (!fits && priced_bytes > 0) {
+        struct hb_cuts *cuts = hb_search_cuts(s, c->cell, c->share);
         cuts->least_bytes =
-            cuts->count++ && cuts->least_bytes < c->live_bytes ? cuts->least_bytes : c->live_bytes;
+            cuts->count++ ? hb_smaller(cuts->least_bytes, priced_bytes) : priced_bytes;
     }
     return fits;
 }
@@ -444,7 +456,7 @@ static bool put_back(struct hb_search *s, uint32_t index)
 void hb_cells_run(struct hb_search *s, uint32_t index)
 {
     struct hb_choice *c = &s->choices[index];
-    if (put_back(s, index) || c->live_bytes >= hb_search_cut_bytes(s, c->cell))
+    if (put_back(s, index) || c->live_bytes >= hb_search_cut_bytes(s, c->cell, c->share))
         return;
     s->plan->rows[c->cell].runs++;
     if (try_choice(s, c))
@@ -521,11 +533,12 @@ static void list_within(struct hb_search *s, const struct hb_segment *segment,
 
 /* What fills the limit to the byte by its live bytes does not once packed: as much less is allowed
  * in the next round as there was too much, and a little. */
-static bool dive_segment(struct hb_search *s, uint32_t cell, const struct hb_spec *spec,
-                         const struct hb_segment *segment, struct hb_choice *out)
+static bool dive_segment(struct hb_search *s, const struct hb_choice *from,
+                         const struct hb_spec *spec, const struct hb_segment *segment,
+                         struct hb_choice *out)
 {
-    struct hb_brute_limits limits = limits_of(s, cell);
-    struct hb_choice c = {.cell = cell};
+    struct hb_brute_limits limits = limits_of(s, from->cell, from->share);
+    struct hb_choice c = *from;
     struct dive_list list = {.known = false};
     bool fits = false;
     for (int round = 0; round < DIVE_ROUNDS && !fits; round++) {
@@ -585,20 +598,37 @@ static bool dive_bare(struct hb_search *s, uint32_t cell, struct hb_choice *out)
     return true;
 }
 
-bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out)
+static bool dive_as(struct hb_search *s, uint32_t cell, enum hb_share share, struct hb_choice *out)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_choice from = {.cell = cell, .share = share};
     struct hb_spec spec;
     struct hb_segment segment;
     const char *why;
-    hb_search_cell_spec(s, cell, &spec);
+    hb_search_priced_spec(s, cell, share, &spec);
     struct hb_segment_ask ask = segment_ask_of(s, &spec);
     ask.unchecked = s->ask->polish;
     bool found = hb_segment_build(s->scratch, &ask, &segment, &why)
-                     ? dive_segment(s, cell, &spec, &segment, out)
+                     ? dive_segment(s, &from, &spec, &segment, out)
                      : s->ask->polish && dive_bare(s, cell, out);
     hb_arena_rewind(s->scratch, mark);
     return found;
+}
+
+static bool is_twofold(const struct hb_search *s)
+{
+    return hb_search_is_asked(s) && (s->spreads || hb_search_is_exact(s));
+}
+
+bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out)
+{
+    struct hb_choice other;
+    bool found = dive_as(s, cell, hb_search_first_share(s, HB_SHARE_ASKED), out);
+    if (!is_twofold(s) || !dive_as(s, cell, HB_SHARE_EXCEEDED, &other))
+        return found;
+    if (!found || other.step_ns < out->step_ns)
+        *out = other;
+    return true;
 }
 
 /* --- opened --- */
@@ -668,6 +698,28 @@ static void open_bare(struct hb_search *s, const struct hb_open_cell *o)
         hb_brute_each_combination(&spec, s->plan->searched, put_runs, &bare);
 }
 
+/* The cell's steps beyond the compiler's share. */
+static void put_beyond(struct hb_search *s, const struct hb_open_cell *o)
+{
+    struct hb_open_cell again = *o;
+    again.share = HB_SHARE_EXCEEDED;
+    s->open = hb_grow(s->arena, s->open, s->open_count, &s->open_cap, sizeof *s->open);
+    s->open[s->open_count] = again;
+    hb_queue_put(&s->queue, again.bound, HB_ENTRY_CELL, s->open_count++);
+}
+
+/* Each of the cell's, without a price. */
+static void open_each(struct hb_search *s, const struct hb_open_cell *o, const struct hb_spec *spec,
+                      const struct hb_segment *segment)
+{
+    struct put_bare all = {s, segment, o->cell, o->bound};
+    hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
+    if (is_too_much(s, hb_brute_count(spec, s->plan->searched, true), 0))
+        return;
+    hb_brute_each(segment, spec, put_odd, &all);
+    hb_brute_each_odd(segment, spec, put_odd, &all);
+}
+
 void hb_cells_open(struct hb_search *s, uint32_t index)
 {
     if (raise_cell(s, index))
@@ -680,8 +732,12 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
     if (is_too_much(s, 0, hb_brute_count(s->ask->spec, s->plan->searched, true)))
         return;
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    const struct hb_kept_segment *own = find_segment(s, o->cell);
-    if (own) {
+    const struct hb_kept_segment *own = find_segment(s, o->cell, o->share);
+    if (own && hb_search_is_asked(s) && s->spreads && hb_search_is_exact(s)) {
+        open_each(s, o, &own->spec, &own->segment);
+    } else if (own) {
+        if (is_twofold(s) && o->share != HB_SHARE_EXCEEDED)
+            put_beyond(s, o);
         open_segment(s, index, &own->spec, &own->segment);
     } else {
         hb_search_settle(s, o->cell, HB_FATE_SEARCHED, o->bound);
@@ -693,7 +749,8 @@ void hb_cells_open(struct hb_search *s, uint32_t index)
 void hb_cells_walk(struct hb_search *s, uint32_t index)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    const struct hb_kept_segment *own = find_segment(s, s->open[index].cell);
+    const struct hb_open_cell *o = &s->open[index];
+    const struct hb_kept_segment *own = find_segment(s, o->cell, o->share);
     if (!own)
         HB_BUG("a cell that had segments has none");
     s->plan->counts.segments++;

@@ -255,7 +255,7 @@ void hb_dive(struct hb_search *s)
     struct hb_spec spec;
     if (!s->ask->polish || !s->plan->space.remat || hb_search_by_memory(s) || !s->queue.count)
         return;
-    hb_search_cell_spec(s, s->nodes[s->queue.heap[0].index].first, &spec);
+    hb_search_priced_spec(s, s->nodes[s->queue.heap[0].index].first, HB_SHARE_KEPT, &spec);
     s->dive_menus = s->plan->menus = s->plan->searched = hb_menu_ladder(s->arena, &spec);
     s->dives = hb_arena_alloc(s->arena, MOST_DIVES, sizeof *s->dives);
     for (uint32_t i = 0; i < s->queue.count; i++)

@@ -67,7 +67,7 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
         const char *why;
         struct hb_arena_mark mark = hb_arena_mark(s.scratch);
         x.cell = i;
-        hb_search_cell_spec(&s, i, &spec);
+        hb_search_priced_spec(&s, i, HB_SHARE_KEPT, &spec);
         struct hb_segment_ask segments = {.spec = &spec,
                                           .menus = copy.menus,
                                           .device = ask->device,

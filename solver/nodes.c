@@ -347,7 +347,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
         return;
     }
     hb_whole_relax_node(s, node);
-    if (node->relax_ns == INT64_MAX ||
+    if (node->relax_ns == INT64_MAX || hb_search_is_asked(s) || /* layers' prices are of others */
         hb_search_value(s, node->first, node->relax_ns, 0) > s->incumbent) {
         raise_node(s, index, HB_FATE_LAYER_BOUND);
         return;

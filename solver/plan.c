@@ -232,6 +232,21 @@ static uint32_t count_left(const struct hb_search *s, double *out_least)
     return left;
 }
 
+/* Of a search that found nothing, cells that no bound excludes over all policies: there only those
+ * of the menus were looked at, and not all of them. Where nothing else is in the space, none. */
+static uint32_t count_unproven(const struct hb_search *s)
+{
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < s->node_count && !hb_search_is_exact(s); i++)
+        for (uint32_t k = s->nodes[i].first; k < s->nodes[i].end; k++) {
+            enum hb_cell_fate fate = s->plan->rows[k].fate;
+            bool out = fate == HB_FATE_MEMORY || fate == HB_FATE_REFUSED ||
+                       s->nodes[i].relax_ns == INT64_MAX || s->plan->relax_ns[k] == INT64_MAX;
+            open += !out;
+        }
+    return open;
+}
+
 /* Where policies are not free a search may well end: it is worth as many times the effort. */
 enum { MORE_BY_MESH = 4 };
 
@@ -249,6 +264,16 @@ static bool is_given_up(const struct hb_search *s)
            (s->ask->most_priced && c->priced >= s->ask->most_priced);
 }
 
+/* Where prices do not hold as many runs may be tried in vain as there are: it is worth so many
+ * times the effort. */
+enum { MORE_IN_VAIN = 2 };
+
+static bool is_in_vain(const struct hb_search *s)
+{
+    return s->spreads && s->ask->polish && s->ask->most_effort && !(s->incumbent < INFINITY) &&
+           s->effort >= (uint64_t)s->ask->most_effort * MORE_IN_VAIN;
+}
+
 static void search_all(struct hb_search *s)
 {
     struct hb_queue_entry e;
@@ -258,7 +283,7 @@ static void search_all(struct hb_search *s)
     }
     if (is_spent(s))
         settle_for_best(s);
-    while (!s->plan->found && hb_queue_take(&s->queue, &e)) {
+    while (!s->plan->found && !is_in_vain(s) && hb_queue_take(&s->queue, &e)) {
         if (s->ask->beat > 0 && e.value >= s->ask->beat)
             return; /* the least that is left */
         take_entry(s, &e);
@@ -280,8 +305,10 @@ static void find_gap(struct hb_search *s)
     struct hb_plan *p = s->plan;
     bool menus = (!s->ask->polish || !p->space.remat) && !p->counts.odd;
     double open = p->status == HB_PLAN_LIMIT ? s->open_value : INFINITY;
-    if (p->found)
-        p->counts.left = count_left(s, &open);
+    bool ended = p->status != HB_PLAN_LIMIT;
+    p->counts.left = p->found ? count_left(s, &open) : ended ? count_unproven(s) : 0;
+    if (!p->found && p->counts.left)
+        p->status = HB_PLAN_LIMIT;
     if (!p->found || s->ask->value_only ||
         (p->status == HB_PLAN_OPTIMAL && menus && !p->counts.left))
         return;
@@ -301,7 +328,7 @@ static void find_gap(struct hb_search *s)
 static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
 {
     struct hb_spec spec;
-    hb_search_cell_spec(s, cell, &spec);
+    hb_search_priced_spec(s, cell, HB_SHARE_KEPT, &spec);
     uint32_t tried = 0;
     s->plan->menus = s->plan->searched = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
                                                       s->plan->space.remat ? most : 1, &tried);
@@ -492,17 +519,30 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
             hb_queue_put(&s->queue, s->nodes[i].value, HB_ENTRY_NODE, i);
 }
 
-/* Within a budget that the compiler leaves a step whole, none is rewritten; in a larger one all are
- * priced as if they were, which is what the ones that do not fit otherwise come to and no more than
- * others need: those take as much as the compiler leaves, and fit. */
+/* A step that does not fit as it is written may fit as the compiler makes it that finds too little
+ * memory for it, which is then what is run. The smallest peak is that of steps as written. */
 static struct hb_spec *with_share(struct hb_arena *arena, const struct hb_plan_ask *ask)
 {
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
-    bool within =
-        ask->objective == HB_OBJ_MEMORY || ask->budget_bytes <= hb_lower_share_bytes(ask->spec);
+    bool kept = ask->objective == HB_OBJ_MEMORY || hb_lower_share_bytes(ask->spec) == INT64_MAX;
     *own = *ask->spec;
-    own->share = within ? HB_SHARE_KEPT : HB_SHARE_EXCEEDED;
+    own->share = kept ? HB_SHARE_KEPT : HB_SHARE_ASKED;
     return own;
+}
+
+/* Of its first cell; whether a program has spread products follows from the model. */
+static bool has_spreads(struct hb_search *s)
+{
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    struct hb_spec spec;
+    struct hb_program p;
+    struct hb_diag diag;
+    hb_diag_init(&diag, s->scratch);
+    hb_search_cell_spec(s, 0, &spec);
+    bool spreads =
+        hb_search_is_asked(s) && hb_lower_sample(s->scratch, &diag, &spec, &spec, &p) && p.spreads;
+    hb_arena_rewind(s->scratch, mark);
+    return spreads;
 }
 
 bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct hb_plan *out)
@@ -527,10 +567,11 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
                           .incumbent = ask->beat > 0 ? ask->beat : INFINITY,
                           .lp_stem = ask->lp_stem};
     s.queue.arena = arena;
+    s.spreads = has_spreads(&s);
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->relax_ns = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->relax_ns);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
-    s.cuts = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.cuts);
+    s.cuts = hb_arena_alloc(arena, 2 * (size_t)out->space.cell_count, sizeof *s.cuts);
     out->alternatives =
         hb_arena_alloc(arena, (size_t)ask->most_alternatives + 1, sizeof *out->alternatives);
     if (ask->like)

@@ -134,7 +134,9 @@ struct hb_plan_counts {
     uint32_t polish_runs; /* by the engine, for that */
     uint32_t odd;         /* splits that the engine found to be other than their sums: then
                            * nothing is called optimal by those */
-    uint32_t left;        /* cells that may be better by their bounds and were not searched */
+    uint32_t left;        /* cells that may be better by their bounds and were not searched; where
+                           * nothing was found, those that may have a plan by their bounds (then
+                           * the status is HB_PLAN_LIMIT, though the search came to its end) */
 };
 
 /* What peaks of a kind of steps (interval.h) must not exceed, as far as was asked. */

@@ -52,11 +52,13 @@ struct known_run {
     uint64_t key;    /* 0: free */
     int64_t step_ns; /* 0: it does not fit */
     int64_t peak_bytes;
+    enum hb_share made;
 };
 
 struct polish {
     struct hb_search *s;
-    struct hb_spec spec; /* the cell's */
+    struct hb_spec spec; /* the cell's, as it is priced */
+    enum hb_share share;
     struct hb_choice now;
     double value;
     struct hb_menu *menus; /* of this round */
@@ -305,7 +307,7 @@ static struct known_run run_once(struct polish *p, const struct hb_choice *c)
     hb_arena_rewind(s->scratch, mark);
     p->ran++;
     s->plan->counts.polish_runs++;
-    own = (struct known_run){key, ran.step_ns, ran.peak_bytes};
+    own = (struct known_run){key, ran.step_ns, ran.peak_bytes, ran.made};
     if (p->known_count < KNOWN_ROOM / 2) {
         *known = own;
         p->known_count++;
@@ -322,6 +324,7 @@ static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t coun
     struct known_run ran = run_once(p, out);
     out->step_ns = ran.step_ns;
     out->peak_bytes = ran.peak_bytes;
+    out->made = ran.made;
     double value = hb_search_value(p->s, out->cell, out->step_ns, out->peak_bytes);
     return ran.step_ns > 0 && value < p->value * (1 - p->least_part);
 }
@@ -333,6 +336,7 @@ static void take_up(struct polish *p, const struct hb_choice *better)
     c.bound_ns = better->bound_ns;
     c.step_ns = better->step_ns;
     c.peak_bytes = better->peak_bytes;
+    c.made = better->made;
     p->now = c;
     p->value = hb_search_value(p->s, c.cell, c.step_ns, c.peak_bytes);
 }
@@ -369,8 +373,11 @@ static bool run_choice(struct polish *p, const struct hb_segment *segment,
     p->least_part = made > p->now.run_count ? worth_a_run : 0;
     bool better = is_better(p, runs, made, out);
     p->least_part = 0;
-    out->live_bytes = choice->price.live_bytes;
-    out->bound_ns = choice->price.bound_ns;
+    out->share = p->share;
+    if (hb_search_is_priced(out)) {
+        out->live_bytes = choice->price.live_bytes;
+        out->bound_ns = choice->price.bound_ns;
+    }
     if (better)
         take_up(p, out);
     return better;
@@ -706,7 +713,7 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
 static bool try_round(struct polish *p)
 {
     p->priced = false;
-    p->ran = 0;
+    p->ran = p->s->spreads ? p->ran : 0; /* there most is run without a price */
     memset(p->gains, 0, (size_t)p->spec.model.block_count * sizeof *p->gains);
     for (int depth = 1; depth <= GUESSED; depth++)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
@@ -729,7 +736,8 @@ bool hb_polish(struct hb_search *s, uint32_t index)
     p.tries = hb_arena_alloc(s->scratch, blocks, sizeof *p.tries);
     p.gains = hb_arena_alloc(s->scratch, blocks, sizeof *p.gains);
     p.known = hb_arena_alloc(s->scratch, KNOWN_ROOM, sizeof *p.known);
-    hb_search_cell_spec(s, from->cell, &p.spec);
+    p.share = hb_search_first_share(s, from->made);
+    hb_search_priced_spec(s, from->cell, p.share, &p.spec);
     for (int round = 0; round < MOST_ROUNDS && try_round(&p); round++)
         ;
     hb_arena_rewind(s->scratch, mark);

@@ -103,6 +103,34 @@ void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spe
     hb_space_cell_spec(s->plan->space.base, &s->plan->space.cells[cell], out);
 }
 
+bool hb_search_is_asked(const struct hb_search *s)
+{
+    return s->plan->space.base->share == HB_SHARE_ASKED &&
+           s->plan->space.base->compiler == HB_XLA_GPU;
+}
+
+void hb_search_priced_spec(const struct hb_search *s, uint32_t cell, enum hb_share share,
+                           struct hb_spec *out)
+{
+    hb_search_cell_spec(s, cell, out);
+    if (hb_search_is_asked(s))
+        out->share = share == HB_SHARE_EXCEEDED ? HB_SHARE_EXCEEDED : HB_SHARE_KEPT;
+}
+
+/* Where nothing is spread what is beyond the share needs less, and takes as long but for the order
+ * of its ops: that serves for both where not all is to be searched. */
+enum hb_share hb_search_first_share(const struct hb_search *s, enum hb_share made)
+{
+    bool beyond = !hb_search_is_exact(s) && (!s->spreads || made > HB_SHARE_KEPT);
+    return hb_search_is_asked(s) && beyond ? HB_SHARE_EXCEEDED : HB_SHARE_ASKED;
+}
+
+bool hb_search_is_priced(const struct hb_choice *c)
+{
+    bool written = c->made <= HB_SHARE_KEPT;
+    return written ? c->share <= HB_SHARE_KEPT : c->share == c->made;
+}
+
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value)
 {
     s->plan->rows[cell].fate = fate;
@@ -192,10 +220,21 @@ bool hb_search_is_whole(const struct hb_search *s)
     return !s->ask->polish || !s->ask->most_effort;
 }
 
-int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell)
+bool hb_search_is_exact(const struct hb_search *s)
 {
-    bool all = hb_search_is_whole(s) || s->cuts[cell].count < CUTS_TRIED;
-    return all ? INT64_MAX : s->cuts[cell].least_bytes;
+    return hb_search_is_whole(s) || !s->plan->space.remat;
+}
+
+struct hb_cuts *hb_search_cuts(const struct hb_search *s, uint32_t cell, enum hb_share share)
+{
+    return &s->cuts[2 * (size_t)cell + (share == HB_SHARE_EXCEEDED)];
+}
+
+int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell, enum hb_share share)
+{
+    const struct hb_cuts *cuts = hb_search_cuts(s, cell, share);
+    bool all = hb_search_is_whole(s) || cuts->count < CUTS_TRIED;
+    return all ? INT64_MAX : cuts->least_bytes;
 }
 
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value)

@@ -60,6 +60,7 @@ struct hb_search_node {
 struct hb_open_cell {
     uint32_t cell;
     uint32_t node;
+    enum hb_share share; /* of what its configurations are priced as */
     double bound;
     int64_t ends_ns; /* of its floor: what comes to the layers' time */
     uint32_t batch;
@@ -71,6 +72,8 @@ struct hb_choice {
     uint32_t cell;
     const struct hb_run *runs;
     uint32_t run_count;
+    enum hb_share share; /* what was priced: the step as written, or beyond the compiler's share */
+    enum hb_share made;  /* what was run */
     int64_t live_bytes;
     int64_t bound_ns;
     int64_t floor_bytes; /* its peak is no lower; 0: not looked at, or live_bytes says it */
@@ -100,6 +103,7 @@ struct hb_kept_segment {
     struct hb_arena_mark start;
     const struct hb_menu *menus; /* it was built with */
     uint32_t cell;
+    enum hb_share share;
     uint64_t turn;       /* when it was asked for */
     bool built;          /* else the cell has none */
     struct hb_spec spec; /* the cell's, which the segment points to */
@@ -126,13 +130,14 @@ struct hb_search {
     double *polished; /* by cell: the best that a search around one came to; 0: none yet */
     bool beside;      /* another cell's best than the plan's was searched around */
     uint64_t effort;  /* spent so far, in engine runs: see hb_search_spend */
-    struct hb_cuts *cuts;    /* by cell */
+    struct hb_cuts *cuts;    /* by cell, of steps as written and of those beyond the share */
     struct hb_choice *dives; /* what the first dive found, best first */
     uint32_t dive_count;
     const struct hb_menu *dive_menus; /* that their runs are of */
     bool done;
     bool given_up;     /* more is to be run or priced than is allowed */
     bool filling;      /* the plan is there: alternatives are looked for */
+    bool spreads;      /* steps beyond the compiler's share are in part made again (spread.h) */
     bool probing;      /* only looks for the cell of the first configuration that may fit */
     uint32_t probed;   /* that cell */
     double open_value; /* where the search was cut off: of what was left of the menus, at least */
@@ -155,8 +160,22 @@ struct hb_layers_ask hb_search_layers_ask(const struct hb_search *s, uint32_t ce
 bool hb_search_by_memory(const struct hb_search *s);
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value);
 void hb_search_cell_spec(const struct hb_search *s, uint32_t cell, struct hb_spec *out);
-/* Lowers and runs it; false: it does not fit (its time is not set then). */
-bool hb_search_run(struct hb_search *s, const struct hb_choice *c, struct hb_memory *memory,
+/* The same, to be priced: as written, or as it is beyond the compiler's share. */
+void hb_search_priced_spec(const struct hb_search *s, uint32_t cell, enum hb_share share,
+                           struct hb_spec *out);
+/* Whether XLA:GPU may make some of the steps otherwise than they are written, for want of memory:
+ * floors hold for either, a price for one of the two, and the engine says which one a step is. Of
+ * experts' products that are spread no price holds beyond the share: there it only says what to run
+ * first. */
+bool hb_search_is_asked(const struct hb_search *s);
+/* What cells are priced as first, and in polishing what was run. */
+enum hb_share hb_search_first_share(const struct hb_search *s, enum hb_share made);
+/* Whether its price is of what was run: of a step as written, or of one that is lowered otherwise
+ * beyond the share, not of one that is made again there. */
+bool hb_search_is_priced(const struct hb_choice *c);
+/* Lowers and runs it; false: it does not fit (its time is not set then). The price of another step
+ * than it is goes. */
+bool hb_search_run(struct hb_search *s, struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns);
 /* What is wrong with what a run took, beside what was said of it before it ran; null: nothing. Its
  * own bound, and the bounds of its cell: of any policy the floors; where it is of the menus that
@@ -172,9 +191,12 @@ void hb_search_spend_segment(struct hb_search *s);
 void hb_search_spend_prices(struct hb_search *s, double prices);
 /* All of the menus is to be searched, however long. */
 bool hb_search_is_whole(const struct hb_search *s);
+/* Or there is but one policy. */
+bool hb_search_is_exact(const struct hb_search *s);
 /* Live bytes that are not tried again in the cell after several with no more did not fit once
  * packed; INT64_MAX: none yet. The heap's packing is no law: where all is to be searched, none. */
-int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell);
+int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell, enum hb_share share);
+struct hb_cuts *hb_search_cuts(const struct hb_search *s, uint32_t cell, enum hb_share share);
 /* The policy's place in the plan's menu of the block; at its end where it was not there. */
 uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat);
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);

@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "sim/ir/habits.h"
 #include "solver/critical.h"
 #include "solver/last_loop.h"
 #include "solver/merged.h"
@@ -399,12 +400,26 @@ static void add_floor_loop(struct bound *b, struct hb_trip_floor *floor, uint32_
     hb_arena_rewind(b->arena, mark);
 }
 
+/* Whether a layer's ops may stand in another order than they do as written: where the step is
+ * beyond the compiler's share, experts' products do (spread.h, moe_einsum.c: is_weights_last), and
+ * of what is made again all that follows. */
+static bool is_any_order(const struct hb_spec *spec)
+{
+    bool otherwise = false, dense = hb_habits_find(spec)->ragged_dense;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        const struct hb_moe *m = &spec->model.blocks[i].moe;
+        otherwise = otherwise || (m->experts > 0 && (dense || m->dispatch == HB_DISPATCH_EINSUM));
+    }
+    return otherwise && spec->compiler == HB_XLA_GPU && spec->share == HB_SHARE_ASKED;
+}
+
 /* Of a floor: between the loops the compute stream alone, since what it waits for there, and where,
  * follows from the policy. */
-static void walk_floor(struct bound *b, const bool *optional)
+static void walk_floor(struct bound *b, const struct hb_spec *spec, const bool *optional)
 {
     struct hb_trip_floor floor;
     hb_trip_floor_init(&floor, b->arena, b->p, b->o->root_of, &b->costs, optional);
+    floor.any_order = is_any_order(spec);
     for (uint32_t i = 0; i < b->p->op_count;) {
         uint32_t loop = b->p->ops[i].loop;
         if (loop != HB_NONE && !hb_trip_floor_has_inner(b->p, loop) &&
@@ -496,7 +511,7 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
         b.through[q] = true;
     find_last_loop(&b, ask);
     if (ask->floor) {
-        walk_floor(&b, optional);
+        walk_floor(&b, ask->spec, optional);
     } else {
         walk_program(&b);
         add_turns(&b);

@@ -31,12 +31,14 @@
  * gather to the front begins all that follows by its time later, and takes no more away behind.
  * Both ways hold, so the longer is the bound.
  *
- * In whatever order (any_order: pipelines, where policies decide on it) an op waits for what it
- * reads; a trip is no shorter than its ops on the compute stream, nor than what these read off
- * another. All this is monotone: where a trip begins later, by any policy's ops or between two
- * runs, and what it waits for ends later, so does it. A second trip that begins and leaves behind
- * no less than the first, moved on by c, is followed by others that take c each. Tests compare it
- * with every policy, for every kind of model and device (tests/prop/test_floors.c). */
+ * In whatever order (any_order: pipelines, where policies decide on it, and steps that XLA:GPU may
+ * make otherwise for want of memory) an op waits for what it reads; a trip is no shorter than its
+ * ops on the compute stream, nor than what these read off another. An op that is made again reads
+ * what the first one read, takes as long, and so is there no sooner. All this is monotone: where a
+ * trip begins later, by any policy's ops or between two runs, and what it waits for ends later, so
+ * does it. A second trip that begins and leaves behind no less than the first, moved on by c, is
+ * followed by others that take c each. Tests compare it with every policy, for every kind of model
+ * and device (tests/prop/test_floors.c). */
 #ifndef HB_SOLVER_TRIP_FLOOR_H
 #define HB_SOLVER_TRIP_FLOOR_H
 

@@ -726,12 +726,14 @@ class Check:
 
     def check_end(self):
         c = self.c
-        if whole(c["left"]) != self.left:
-            self.faults.say("%d cells are left, by their bounds %d", c["left"], self.left)
         if not self.found:
             if c["status"] == "infeasible":
                 self.check_infeasible()
+            elif whole(c["left"]):
+                self.faults.trust("how many cells may have a plan that was not found")
             return
+        if whole(c["left"]) != self.left:
+            self.faults.say("%d cells are left, by their bounds %d", c["left"], self.left)
         gap = real(c["gap"])
         least = self.menus_least() if not self.space.policies_free else self.whole_least
         proven = max(0.0, 1 - least / self.best)
@@ -754,6 +756,8 @@ class Check:
         return max(min(values, default=self.best), self.whole_least)
 
     def check_infeasible(self):
+        if whole(self.c["left"]):
+            self.faults.say("%d cells may fit, and nothing is said to", self.c["left"])
         for number, node in enumerate(self.nodes):
             for row in node.rows:
                 if row["not_below"] is not None and row["by"] not in (SEARCHED, PROGRAM_EMPTY):

@@ -361,7 +361,7 @@ static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
 }
 
 static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                       const struct hb_spec *whole, struct hb_program *out, bool *out_spreads)
+                       const struct hb_spec *whole, struct hb_program *out)
 {
     struct hb_lower lo;
     begin(arena, diag, spec, whole, out, &lo);
@@ -381,7 +381,8 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
         return false;
     if (lo.made_again)
         hb_again_run(out, hb_again_limit(out, memory, lo.spreads));
-    *out_spreads = lo.spreads;
+    out->spreads = lo.spreads;
+    out->share = spec->share;
 #ifndef NDEBUG
     hb_program_check(out);
 #endif
@@ -406,17 +407,16 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
     *own = *leave_residual_whole(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
-    bool asks = asks_share(own), spreads;
-    if (!lower_once(arena, diag, own, own, out, &spreads))
+    bool asks = asks_share(own);
+    if (!lower_once(arena, diag, own, own, out))
         return false;
-    int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware), spreads);
+    int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware), out->spreads);
     while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
-        if (!spreads)
-            own->share = HB_SHARE_EXCEEDED;
-        else
-            own->share = own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE : HB_SHARE_TIGHT;
+        own->share = !out->spreads                  ? HB_SHARE_EXCEEDED
+                     : own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE
+                                                    : HB_SHARE_TIGHT;
         hb_arena_rewind(arena, mark);
-        if (!lower_once(arena, diag, own, own, out, &spreads))
+        if (!lower_once(arena, diag, own, own, out))
             return false;
     }
     return true;
@@ -425,9 +425,8 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
 bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_spec *whole, struct hb_program *out)
 {
-    bool spreads;
     return lower_once(arena, diag, leave_residual_whole(arena, spec),
-                      leave_residual_whole(arena, whole), out, &spreads);
+                      leave_residual_whole(arena, whole), out);
 }
 
 struct hb_lower_orders {

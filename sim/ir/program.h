@@ -193,6 +193,8 @@ struct hb_program {
     uint32_t ref_count, ref_cap;
     uint32_t open_loop;           /* while building: innermost loop that is open */
     bool outputs_lend;            /* temporaries may lie in outputs that are not there yet */
+    bool spreads;                 /* it has ragged products over all experts (spread.h) */
+    enum hb_share share;          /* under which it was lowered: asked where it stayed as written */
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */
     int64_t repack_bytes;         /* above it the heap is packed anew, by size; 0: never */
     struct hb_caching caching;

@@ -220,6 +220,7 @@ static void try_instance(struct hb_arena *arena, struct hb_rng *rng, struct unit
                               .host_bytes = INT64_MAX,
                               .most_policies = (uint32_t)hb_rng_range(rng, 2, 5)};
     ask.budget_bytes = random_budget(arena, rng, ask);
+    draw_memory(rng, &spec, ask.budget_bytes);
     assert_true(hb_plan_find(arena, &ask, &plan));
     assert_true(hb_plan_exhaust(arena, &ask, &plan, 1e5, &best, &found));
     if (found != plan.found ||

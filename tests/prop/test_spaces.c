@@ -25,8 +25,8 @@ struct tally {
     double configurations;
 };
 
-static void compare(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
-                    const struct space *space, struct tally *tally)
+static void compare(struct hb_arena *arena, struct hb_rng *rng, struct unit *u, struct space *space,
+                    struct tally *tally)
 {
     struct hb_plan plan;
     struct hb_candidate best = {0};
@@ -39,6 +39,7 @@ static void compare(struct hb_arena *arena, struct hb_rng *rng, struct unit *u,
                               .host_bytes = INT64_MAX,
                               .most_policies = (uint32_t)hb_rng_range(rng, 2, 4)};
     ask.budget_bytes = random_budget(arena, rng, ask);
+    draw_memory(rng, &space->spec, ask.budget_bytes);
     assert_true(hb_plan_find(arena, &ask, &plan));
     if (!hb_plan_exhaust(arena, &ask, &plan, MOST_RUN, &best, &found)) {
         tally->large++;
@@ -169,8 +170,6 @@ static void run_point(struct hb_arena *arena, const struct hb_plan_ask *ask,
     for (size_t i = 0; i < blocks; i++)
         menus[i] = (struct hb_menu){list, at->count};
     hb_space_parts_spec(arena, &cell, menus, runs, at->count, &spec);
-    if (spec.share == HB_SHARE_EXCEEDED)
-        spec.share = HB_SHARE_ASKED;
     hb_diag_init(&diag, arena);
     if (!hb_link_lower(arena, &diag, &spec, &p))
         return;
