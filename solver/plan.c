@@ -233,11 +233,13 @@ static uint32_t count_left(const struct hb_search *s, double *out_least)
 }
 
 /* Of a search that found nothing, cells that no bound excludes over all policies: there only those
- * of the menus were looked at, and not all of them. Where nothing else is in the space, none. */
+ * of the menus were looked at, and not all of them. Where nothing else is in the space, none; and
+ * where steps are as they are written, all of the menus were priced. */
 static uint32_t count_unproven(const struct hb_search *s)
 {
     uint32_t open = 0;
-    for (uint32_t i = 0; i < s->node_count && !hb_search_is_exact(s); i++)
+    bool exact = hb_search_is_exact(s) || !hb_search_is_asked(s);
+    for (uint32_t i = 0; i < s->node_count && !exact; i++)
         for (uint32_t k = s->nodes[i].first; k < s->nodes[i].end; k++) {
             enum hb_cell_fate fate = s->plan->rows[k].fate;
             bool out = fate == HB_FATE_MEMORY || fate == HB_FATE_REFUSED ||

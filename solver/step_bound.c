@@ -420,6 +420,8 @@ static void walk_floor(struct bound *b, const struct hb_spec *spec, const bool *
     struct hb_trip_floor floor;
     hb_trip_floor_init(&floor, b->arena, b->p, b->o->root_of, &b->costs, optional);
     floor.any_order = is_any_order(spec);
+    for (int i = 0; i < spec->model.block_count; i++)
+        floor.several = floor.several || spec->model.blocks[i].unit > 1;
     for (uint32_t i = 0; i < b->p->op_count;) {
         uint32_t loop = b->p->ops[i].loop;
         if (loop != HB_NONE && !hb_trip_floor_has_inner(b->p, loop) &&

@@ -214,7 +214,7 @@ static int64_t start_ns(struct hb_trip_floor *t, uint32_t index, int64_t n)
     bool forward = op->phase == HB_PHASE_FORWARD;
     if (is_beside(op))
         start = max_ns(start, held_ns(t, op->stream));
-    if (sums_gradient(t, op) && !t->any_order)
+    if (sums_gradient(t, op) && !t->any_order && !t->several)
         start = max_ns(start, max_ns(t->gathered_ns[op->stream], t->summed_ns[op->stream]));
     if (is_moved(t, index) || t->any_order)
         return start;

@@ -22,7 +22,9 @@
  * it is through no earlier than if each began as soon as it could. Sums of weights' gradients stand
  * behind all steps of a layer (hb_body_sums), so behind the gathers for these on their stream: what
  * is made again gathers a weight sooner, never later. They stand there in the order of the leaves,
- * so each behind the one before.
+ * so each behind the one before. Where a trip has several layers a sum of one may come before the
+ * gathers of the next (test_floors, seed 6: olmo3-7b, four a trip, on an MI300X, 1.6 % less): none
+ * waits so.
  *
  * Where all that is made again comes first, gathers have their turn: each stands right before its
  * first reader, so the compute stream waits for it wherever that is, by as much less as it waits
@@ -74,6 +76,7 @@ struct hb_trip_floor {
     enum hb_stream turn;       /* that of most of these */
     bool in_turn;              /* they stay where they are */
     bool any_order;            /* the ops may be in another one: for who asks to set */
+    bool several;              /* layers in a trip: the same */
     bool apart;                /* streams are not held */
     uint32_t edge;             /* ops before it are of other trips */
     int64_t least_ns; /* of the last loop that was asked for: a trip of it, the first of a loop or a

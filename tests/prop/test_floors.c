@@ -21,6 +21,7 @@ static const char *const devices[] = {"tpu-v5e",     "tpu-v5p",    "tpu-v6e",
 enum { DEVICE_COUNT = sizeof devices / sizeof devices[0] };
 
 struct tally {
+    const char *text; /* of the spec at hand */
     int compared;
     int pipelines;
     bool piped; /* others are not looked at */
@@ -77,13 +78,13 @@ static bool is_loop(const struct hb_spec *spec, int64_t steps)
 }
 
 static bool draw_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind, int device,
-                      struct hb_spec *out)
+                      struct hb_spec *out, const char **out_text)
 {
     struct hb_diag diag;
     struct hb_node *root;
     hb_diag_init(&diag, arena);
     struct zoo_draw draw = {by_kind[kind], 5, devices[device], true};
-    const char *text = zoo_text(arena, rng, &draw);
+    const char *text = *out_text = zoo_text(arena, rng, &draw);
     if (!hb_yaml_parse(arena, &diag, "random", text, strlen(text), &root) ||
         !hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, out))
         return false;
@@ -167,8 +168,10 @@ static void compare(struct hb_arena *arena, const struct floors *floors, const s
         const struct hb_floor *f = &floors->at[i];
         if (f->bound_ns > t.step_ns || f->live_bytes > m.peak_bytes) {
             const struct hb_remat *r = &spec->model.blocks[spec->model.block_count - 1].remat;
-            print_error("%s of %s on %s: %lld ns, floor %lld; %lld bytes, floor %lld\n"
+            print_error("%smemory %lld, share %d\n"
+                        "%s of %s on %s: %lld ns, floor %lld; %lld bytes, floor %lld\n"
                         "the last block: policy %d, save %x, offload %x\n",
+                        tally->text, (long long)spec->hardware.memory_bytes, (int)p.share,
                         floor_names[i], spec->model.name, spec->hardware.device,
                         (long long)t.step_ns, (long long)f->bound_ns, (long long)m.peak_bytes,
                         (long long)f->live_bytes, (int)r->policy, r->save, r->offload);
@@ -275,7 +278,7 @@ static void try_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind,
                      struct tally *tally)
 {
     struct hb_spec spec;
-    if (!draw_spec(arena, rng, kind, device, &spec) ||
+    if (!draw_spec(arena, rng, kind, device, &spec, &tally->text) ||
         (tally->piped && spec.mesh[HB_AX_PIPELINE] == 1))
         return;
     spec.share = chance(rng, 30) ? HB_SHARE_KEPT : HB_SHARE_ASKED; /* least peaks; steps */
@@ -285,6 +288,33 @@ static void try_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind,
     tally->by_kind[kind]++;
     tally->by_device[device]++;
     tally->pipelines += spec.mesh[HB_AX_PIPELINE] > 1;
+}
+
+/* Several layers in a trip, and nested scans of them, in an order of XLA's schedulers. */
+static void test_layers_in_a_trip(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "model: {preset: olmo3-7b}\nbatch: {global: 64, seq: 2048, accumulate: 4}\n"
+        "mesh: {fsdp: 4, tensor: 2}\nhardware: {device: amd-mi300x, count: 8}\n"
+        "compiler: xla-gpu\nsharding: {residual_over_tensor: true}\n",
+        "model: {preset: olmo3-7b}\nbatch: {global: 2, seq: 8192, accumulate: 2}\n"
+        "mesh: {tensor: 8}\nhardware: {device: amd-mi300x, count: 8}\ncompiler: xla-gpu\n"
+        "stack: {form: nested}\nloss: {chunks: 2}\nsharding: {residual_over_tensor: true}\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct hb_arena *arena = hb_arena_new();
+        struct hb_rng rng = hb_rng_seed(1);
+        struct tally tally = {.text = texts[i]};
+        struct hb_spec spec;
+        struct hb_diag diag;
+        struct hb_node *root;
+        hb_diag_init(&diag, arena);
+        assert_true(hb_yaml_parse(arena, &diag, "text", texts[i], strlen(texts[i]), &root));
+        assert_true(hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+        check_policies(arena, &rng, &spec, &tally);
+        assert_true(tally.compared > 40);
+        hb_arena_free(arena);
+    }
 }
 
 /* Policies that keep what products are made of, but not the activation that their readers make: the
@@ -301,7 +331,7 @@ static void test_activations_inside(void **state)
                                "precision: {params: bf16}\n";
     struct hb_arena *arena = hb_arena_new();
     struct hb_rng rng = hb_rng_seed(1);
-    struct tally tally = {0};
+    struct tally tally = {.text = text};
     struct hb_spec spec;
     struct hb_diag diag;
     struct hb_node *root;
@@ -361,8 +391,8 @@ static void test_floors_hold(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_activations_inside),
-                                       cmocka_unit_test(test_pipelines_hold),
-                                       cmocka_unit_test(test_floors_hold)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_activations_inside), cmocka_unit_test(test_layers_in_a_trip),
+        cmocka_unit_test(test_pipelines_hold), cmocka_unit_test(test_floors_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
