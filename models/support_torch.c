@@ -255,7 +255,7 @@ static bool check_grpo(const struct hb_refusing *r, const struct hb_spec *s, boo
         {s->loss.held != HB_HELD_NONE, "loss.held", "grpo holds no logits; use none"},
         {s->mesh[HB_AX_TENSOR] > 1, "mesh.tensor", "not simulated with grpo yet; use 1"},
         {s->mesh[HB_AX_SEQUENCE] > 1, "mesh.sequence", "not simulated with grpo yet; use 1"},
-        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline", "not simulated with grpo yet; use 1"},
+        {s->mesh[HB_AX_PIPELINE] > 1, "mesh.pipeline", "TRL's trainers have none; use 1"},
         {s->runtime.framework == HB_FW_TORCHTUNE, "runtime.framework",
          "grpo is simulated with torchtitan's FSDP2 and plain copies only; use torchtitan"},
         {zero, "loss.kind", "grpo is not simulated with DeepSpeed's ZeRO yet; use lm"},
@@ -331,8 +331,6 @@ static bool check_post_norm(const struct hb_refusing *r, const struct hb_spec *s
         {s->mesh[HB_AX_TENSOR] > 1, key, "not simulated with mesh.tensor yet; use false"},
         {b->remat.policy == HB_POLICY_NAMES, key,
          "not simulated with torchtitan's list of what is kept yet; use false, or policy: full"},
-        {parts_passes(s), key,
-         "not simulated with schedules that part the backward pass yet; use false"},
         {s->precision.master && s->mesh[HB_AX_FSDP] == 1, key,
          "not simulated with ZeRO 1 and 2 yet; use false"},
     };
@@ -403,7 +401,6 @@ static bool check_gpt(const struct hb_refusing *r, const struct hb_spec *s,
         {s->runtime.framework == HB_FW_TORCHTUNE, key, "is of no model of torchtune"},
         {b->remat.policy == HB_POLICY_NAMES, key,
          "not simulated with torchtitan's list of what is kept yet; use policy: none or full"},
-        {parts_passes(s), key, "not simulated with schedules that part the backward pass yet"},
         {is_fsdp1_or_zero3(s), key, "not simulated with FSDP1 or ZeRO-3 yet"},
         {s->precision.fp8 != HB_FP8_NONE, key, "not simulated with precision.fp8 yet"},
         {s->loss.chunks > 1 && s->mesh[HB_AX_FSDP] > 1, key,
@@ -434,15 +431,22 @@ static bool check_mla(const struct hb_refusing *r, const struct hb_spec *s,
 static bool check_parted(const struct hb_refusing *r, const struct hb_spec *s,
                          const struct hb_block *b)
 {
+    static const char *const yet = "not simulated with schedules that part the backward pass yet; "
+                                   "use schedule: interleaved";
     const struct hb_refusal gaps[] = {
-        {parts_passes(s) && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
+        {b->remat.policy == HB_POLICY_NAMES, "remat.policy",
          "PyTorch runs selective checkpoints backwards once only, this schedule does so for each "
          "weight; use none, full, or schedule: interleaved"},
-        {parts_passes(s) && b->attention.bias != HB_BIAS_NONE, ".attention.bias",
-         "not simulated with schedules that part the backward pass yet; use false, or schedule: "
-         "interleaved"},
+        {b->attention.bias != HB_BIAS_NONE, ".attention.bias", yet},
+        {b->mlp.bias, ".mlp.bias", yet},
+        {b->norm != HB_NORM_RMS, ".norm", yet},
+        {b->dropout > 0, ".dropout", yet},
+        {b->attention.dropout > 0, ".attention.dropout", yet},
+        {b->post_norm && b->remat.policy != HB_POLICY_NONE, ".post_norm",
+         "not simulated with checkpoints under schedules that part the backward pass yet; use "
+         "remat.policy: none, or schedule: interleaved"},
     };
-    return HB_REFUSE(r, gaps);
+    return !parts_passes(s) || HB_REFUSE(r, gaps);
 }
 
 static bool check_titan_loss(const struct hb_refusing *r, const struct hb_loss *l, int64_t tensor)

@@ -305,6 +305,7 @@ static uint32_t run_plain_mlp(struct hb_titan_layer *l, uint32_t x, struct hb_ke
     struct hb_tape *t = l->e->t;
     uint32_t up = hb_ops_linear(t, x, hb_titan_linear(l, HB_TITAN_W_UP, "mlp up", kept));
     uint32_t act = hb_ops_activation(t, up, HB_GELU);
+    hb_titan_hold_last(l, HB_TITAN_W_DOWN);
     hb_tape_drop_value(t, up);
     return act;
 }
