@@ -47,6 +47,23 @@ static void parts_are_added(void **state)
     assert_string_equal(s.text, "abcd");
 }
 
+/* Of two lengths, one of which meets the room that the other left: ended in its own room. */
+static void any_two_lengths_are_ended(void **state)
+{
+    (void)state;
+    static char many[400];
+    memset(many, 'x', sizeof many);
+    for (size_t first = 1; first < 80; first += 7)
+        for (size_t second = 0; second < sizeof many; second++) {
+            struct hb_str s;
+            hb_str_init(&s, arena);
+            hb_str_addn(&s, many, first);
+            hb_str_addn(&s, many, second);
+            assert_true(s.len == first + second && s.len < s.cap);
+            assert_int_equal(strlen(s.text), s.len);
+        }
+}
+
 static void two_empty_texts_are_apart(void **state)
 {
     (void)state;
@@ -124,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(text_grows, start, end),
         cmocka_unit_test_setup_teardown(parts_are_added, start, end),
+        cmocka_unit_test_setup_teardown(any_two_lengths_are_ended, start, end),
         cmocka_unit_test_setup_teardown(two_empty_texts_are_apart, start, end),
         cmocka_unit_test_setup_teardown(words_are_compared, start, end),
         cmocka_unit_test_setup_teardown(the_nearest_word_is_found, start, end),
