@@ -478,6 +478,38 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
 
 /* --- the whole --- */
 
+/* Where prices say little of what is made otherwise, the plan among steps as written, as the engine
+ * runs it, is one to begin with. */
+static void begin_as_written(struct hb_search *s)
+{
+    struct hb_plan_ask own = *s->ask;
+    struct hb_plan first;
+    struct hb_memory memory = {0};
+    own.as_written = true;
+    own.keep_runs = false;
+    own.most_alternatives = 0;
+    own.lp_stem = NULL;
+    if (!s->spreads || hb_search_is_exact(s) || is_late(s) ||
+        !hb_plan_find(s->arena, &own, &first) || !first.found)
+        return;
+    struct hb_run *runs = hb_arena_alloc(s->arena, first.best.run_count, sizeof *runs);
+    struct hb_choice c = {.cell = first.best.cell, .runs = runs, .run_count = first.best.run_count};
+    for (uint32_t i = 0; i < c.run_count; i++) {
+        const struct hb_run *r = &first.best.runs[i];
+        const struct hb_remat *own_remat = &first.menus[r->block].policies[r->policy];
+        runs[i] = *r;
+        runs[i].policy = hb_search_policy(s, r->block, own_remat);
+    }
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    bool fits = hb_search_run(s, &c, &memory, &c.step_ns);
+    hb_arena_rewind(s->scratch, mark);
+    c.peak_bytes = memory.peak_bytes;
+    if (!fits)
+        return;
+    hb_search_check(s, &c, false);
+    hb_cells_put_run(s, &c);
+}
+
 static void start_search(struct hb_search *s)
 {
     hb_nodes_find(s);
@@ -491,6 +523,7 @@ static void start_search(struct hb_search *s)
         hb_dive_again(s);
     else
         find_incumbent(s);
+    begin_as_written(s);
 }
 
 /* As the other search had it, whose plan is one of this too. */
@@ -526,7 +559,8 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
 static struct hb_spec *with_share(struct hb_arena *arena, const struct hb_plan_ask *ask)
 {
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
-    bool kept = ask->objective == HB_OBJ_MEMORY || hb_lower_share_bytes(ask->spec) == INT64_MAX;
+    bool kept = ask->as_written || ask->objective == HB_OBJ_MEMORY ||
+                hb_lower_share_bytes(ask->spec) == INT64_MAX;
     *own = *ask->spec;
     own->share = kept ? HB_SHARE_KEPT : HB_SHARE_ASKED;
     return own;

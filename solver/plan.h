@@ -40,6 +40,7 @@ struct hb_plan_ask {
     const struct hb_menu *menus; /* searched as they are; null: they are made */
     bool polish;          /* what the menus have not is looked for around the best (polish.h),
                            * and the gap is that to all policies (whole.h) */
+    bool as_written;      /* no step is made otherwise for want of memory */
     uint32_t most_runs;   /* the engine's, before the search gives up with HB_PLAN_LIMIT; 0: none */
     uint64_t most_priced; /* the same of configurations that are priced */
     uint32_t most_effort; /* in runs of the engine (search.h), once something was found: then the
