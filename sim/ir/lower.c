@@ -412,9 +412,8 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware), out->spreads);
     while (asks && own->share < HB_SHARE_REDONE && hb_again_exceeds(out, limit)) {
-        own->share = !out->spreads                  ? HB_SHARE_EXCEEDED
-                     : own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE
-                                                    : HB_SHARE_TIGHT;
+        enum hb_share next = own->share == HB_SHARE_TIGHT ? HB_SHARE_REDONE : HB_SHARE_TIGHT;
+        own->share = out->spreads ? next : HB_SHARE_EXCEEDED;
         hb_arena_rewind(arena, mark);
         if (!lower_once(arena, diag, own, own, out))
             return false;
