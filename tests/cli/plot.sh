@@ -69,10 +69,12 @@ ok 'what went wrong left nothing' test ! -e "$work/x.svg" -a ! -e "$work/x.gif"
 
 # plan and advise draw themselves, too
 small='plan={search: {loss_chunks: [1, 2, 4, 8]}}'
-expect 0 hbmsim plan "$model" --set "$small" --json --full --plot "$work/direct.svg" -o "$work/p.json"
+# with others to name beside the plan
+more='plan={search: {loss_chunks: [1, 2, 4, 8], remat: true}}'
+expect 0 hbmsim plan "$model" --set "$more" --json --full --plot "$work/direct.svg" -o "$work/p.json"
 expect 0 hbmsim plot "$work/p.json" -o "$work/again.svg"
 ok 'so is that of a plan' cmp -s "$work/direct.svg" "$work/again.svg"
-expect 0 hbmsim plan "$model" --set "$small" --plot "$work/again.svg"
+expect 0 hbmsim plan "$model" --set "$more" --plot "$work/again.svg"
 ok 'and the next time' cmp -s "$work/direct.svg" "$work/again.svg"
 expect 0 hbmsim plot "$work/p.json" -o "$work/l.svg" --layout "$work/l.json"
 ok 'it names the plan' grep -q '"text": "plan"' "$work/l.json"
