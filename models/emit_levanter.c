@@ -5,6 +5,7 @@
  * "nested", or a map of save_carries, save_block_internals, offload_block_internals and nested. */
 #include <inttypes.h>
 
+#include "base/size.h"
 #include "models/emit.h"
 #include "models/emit_parts.h"
 #include "models/spec_names.h"
@@ -136,7 +137,7 @@ static void emit_model(struct hb_str *out, const struct hb_spec *s)
         number(out, "num_experts_per_tok", b->moe.top_k);
     }
     if (s->loss.chunks > 1)
-        number(out, "cross_entropy_block_size", (m->vocab + s->loss.chunks - 1) / s->loss.chunks);
+        number(out, "cross_entropy_block_size", hb_div_up(m->vocab, s->loss.chunks));
     if (b->attention.windows[0] > 0)
         number(out, "sliding_window", b->attention.windows[0]);
     hb_str_addf(out, "  attn_backend: %s\n",

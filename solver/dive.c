@@ -270,13 +270,7 @@ void hb_dive(struct hb_search *s)
 /* With its policies in the plan's menus. */
 static void put(struct hb_search *s, struct hb_choice c)
 {
-    struct hb_run *runs = hb_arena_alloc(s->arena, c.run_count, sizeof *runs);
-    for (uint32_t i = 0; i < c.run_count; i++) {
-        const struct hb_menu *menu = &s->dive_menus[c.runs[i].block];
-        runs[i] = c.runs[i];
-        runs[i].policy = hb_search_policy(s, runs[i].block, &menu->policies[runs[i].policy]);
-    }
-    c.runs = runs;
+    c.runs = hb_search_adopt(s, s->dive_menus, c.runs, c.run_count);
     hb_cells_put_run(s, &c);
 }
 

@@ -492,14 +492,10 @@ static void begin_as_written(struct hb_search *s)
     if (!s->spreads || hb_search_is_exact(s) || is_late(s) ||
         !hb_plan_find(s->arena, &own, &first) || !first.found)
         return;
-    struct hb_run *runs = hb_arena_alloc(s->arena, first.best.run_count, sizeof *runs);
-    struct hb_choice c = {.cell = first.best.cell, .runs = runs, .run_count = first.best.run_count};
-    for (uint32_t i = 0; i < c.run_count; i++) {
-        const struct hb_run *r = &first.best.runs[i];
-        const struct hb_remat *own_remat = &first.menus[r->block].policies[r->policy];
-        runs[i] = *r;
-        runs[i].policy = hb_search_policy(s, r->block, own_remat);
-    }
+    const struct hb_candidate *best = &first.best;
+    struct hb_choice c = {.cell = best->cell,
+                          .runs = hb_search_adopt(s, first.menus, best->runs, best->run_count),
+                          .run_count = best->run_count};
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     bool fits = hb_search_run(s, &c, &memory, &c.step_ns);
     hb_arena_rewind(s->scratch, mark);
@@ -573,10 +569,11 @@ static bool has_spreads(struct hb_search *s)
     struct hb_spec spec;
     struct hb_program p;
     struct hb_diag diag;
+    if (!hb_search_is_asked(s))
+        return false;
     hb_diag_init(&diag, s->scratch);
     hb_search_cell_spec(s, 0, &spec);
-    bool spreads =
-        hb_search_is_asked(s) && hb_lower_sample(s->scratch, &diag, &spec, &spec, &p) && p.spreads;
+    bool spreads = hb_lower_sample(s->scratch, &diag, &spec, &spec, &p) && p.spreads;
     hb_arena_rewind(s->scratch, mark);
     return spreads;
 }

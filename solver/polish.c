@@ -251,16 +251,9 @@ static void make_tries(struct polish *p, uint32_t block, bool turn, int depth)
 /* The runs, of this round's menus, as runs of the plan's: with what is new appended to those. */
 static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint32_t count)
 {
-    struct hb_search *s = p->s;
-    struct hb_choice c = {.cell = p->now.cell, .run_count = count};
-    struct hb_run *own = hb_arena_alloc(s->arena, count, sizeof *own);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t block = runs[i].block;
-        own[i] = runs[i];
-        own[i].policy = hb_search_policy(s, block, &p->menus[block].policies[runs[i].policy]);
-    }
-    c.runs = own;
-    return c;
+    return (struct hb_choice){.cell = p->now.cell,
+                              .runs = hb_search_adopt(p->s, p->menus, runs, count),
+                              .run_count = count};
 }
 
 /* Of a configuration of the cell, by its runs and their policies. */

@@ -169,7 +169,8 @@ void hb_search_check(const struct hb_search *s, const struct hb_choice *c, bool 
                (long long)c->live_bytes, fault);
 }
 
-uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat)
+/* The policy's place in the plan's menu of the block; at its end where it was not there. */
+static uint32_t place_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat)
 {
     uint32_t blocks = (uint32_t)s->ask->spec->model.block_count;
     const struct hb_menu *old = &s->plan->menus[block];
@@ -184,6 +185,18 @@ uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_r
     menus[block] = (struct hb_menu){list, count + 1};
     s->plan->menus = menus;
     return count;
+}
+
+const struct hb_run *hb_search_adopt(struct hb_search *s, const struct hb_menu *menus,
+                                     const struct hb_run *runs, uint32_t count)
+{
+    struct hb_run *own = hb_arena_alloc(s->arena, count, sizeof *own);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t block = runs[i].block;
+        own[i] = runs[i];
+        own[i].policy = place_policy(s, block, &menus[block].policies[runs[i].policy]);
+    }
+    return own;
 }
 
 void hb_search_spend(struct hb_search *s, uint64_t runs)

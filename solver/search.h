@@ -197,8 +197,10 @@ bool hb_search_is_exact(const struct hb_search *s);
  * packed; INT64_MAX: none yet. The heap's packing is no law: where all is to be searched, none. */
 int64_t hb_search_cut_bytes(const struct hb_search *s, uint32_t cell, enum hb_share share);
 struct hb_cuts *hb_search_cuts(const struct hb_search *s, uint32_t cell, enum hb_share share);
-/* The policy's place in the plan's menu of the block; at its end where it was not there. */
-uint32_t hb_search_policy(struct hb_search *s, uint32_t block, const struct hb_remat *remat);
+/* Runs of some menus as runs of the plan's, in the search's arena: policies that are new to those
+ * are appended. */
+const struct hb_run *hb_search_adopt(struct hb_search *s, const struct hb_menu *menus,
+                                     const struct hb_run *runs, uint32_t count);
 struct hb_candidate hb_search_candidate(const struct hb_choice *c, double value);
 
 #endif

@@ -145,7 +145,7 @@ static void put_blocks(struct hb_foreign *f, const struct hb_node *m, int64_t vo
                  "model.cross_entropy_block_size: allowed: 0 or more");
     if (words < 1 || words >= vocab)
         return;
-    int64_t blocks = vocab / words + (vocab % words != 0), chunks = blocks;
+    int64_t blocks = hb_div_up(vocab, words), chunks = blocks;
     while (chunks < MOST && seq % chunks != 0)
         chunks++;
     if (seq % chunks != 0) {

@@ -180,7 +180,7 @@ static bool is_failed_allocation(const struct hb_sentence *l, int i)
     enum { FAR = 6 };
     if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
         return false; /* a file: "include/alloc.h:102" */
-    if ((!(l->bits[i] & ALLOCS) && !is_acquired(l, i)))
+    if (!(l->bits[i] & ALLOCS) && !is_acquired(l, i))
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
         return true;

@@ -275,10 +275,10 @@ static bool is_question(const struct hb_sentence *l, int i)
         (hb_sentence_is_any(l, i - 1, these) && i - 1 == verb + 1))
         return false;
     /* somebody's own case, or what mends one, has happened; "will I run ..." has not */
-    static const char *const own[] = {"i",       "im",      "ive", "my",      "we",      "our",
-                                      "me",      "us",      "why", "anyone",  "anybody", "someone",
-                                      "help",    "but",     "fix", "resolve", "solve",   "handle",
-                                      "process", "anybody", NULL};
+    static const char *const own[] = {"i",       "im",      "ive",    "my",      "we",
+                                      "our",     "me",      "us",     "why",     "anyone",
+                                      "anybody", "someone", "help",   "but",     "fix",
+                                      "resolve", "solve",   "handle", "process", NULL};
     bool will = hb_sentence_is(l, verb, "will") || hb_sentence_is(l, verb, "would");
     int whose = hb_sentence_nearest(l, i, i - verb - 1, own);
     return whose < 0 || (will && whose == verb + 1);

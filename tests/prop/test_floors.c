@@ -256,24 +256,6 @@ static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const str
     }
 }
 
-/* So that some policies are beyond what the compiler leaves a step, others not: those it makes
- * otherwise. */
-static bool draw_memory(struct hb_arena *arena, struct hb_rng *rng, struct hb_spec *spec)
-{
-    struct hb_arena_mark mark = hb_arena_mark(arena);
-    struct hb_diag diag;
-    struct hb_program p;
-    struct hb_memory m;
-    hb_diag_init(&diag, arena);
-    bool lowered = hb_link_lower(arena, &diag, spec, &p);
-    if (lowered)
-        hb_run_memory_live(arena, &p, &m);
-    hb_arena_rewind(arena, mark);
-    if (lowered && spec->compiler == HB_XLA_GPU)
-        spec->hardware.memory_bytes = m.peak_bytes / 100 * hb_rng_range(rng, 30, 250);
-    return lowered;
-}
-
 static void try_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind, int device,
                      struct tally *tally)
 {
@@ -282,7 +264,7 @@ static void try_spec(struct hb_arena *arena, struct hb_rng *rng, enum kind kind,
         (tally->piped && spec.mesh[HB_AX_PIPELINE] == 1))
         return;
     spec.share = chance(rng, 30) ? HB_SHARE_KEPT : HB_SHARE_ASKED; /* least peaks; steps */
-    if (spec.share == HB_SHARE_ASKED && !draw_memory(arena, rng, &spec))
+    if (spec.share == HB_SHARE_ASKED && !draw_memory_about(arena, rng, &spec))
         return;
     check_policies(arena, rng, &spec, tally);
     tally->by_kind[kind]++;

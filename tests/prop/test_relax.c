@@ -62,23 +62,6 @@ static int draw_runs(struct hb_rng *rng, const struct hb_spec *spec, struct hb_b
     return count;
 }
 
-/* About what the step takes, of which XLA leaves it a part: some are made otherwise. */
-static bool draw_memory(struct hb_arena *arena, struct hb_rng *rng, struct hb_spec *spec)
-{
-    struct hb_arena_mark mark = hb_arena_mark(arena);
-    struct hb_diag diag;
-    struct hb_program p;
-    struct hb_memory m;
-    hb_diag_init(&diag, arena);
-    bool lowered = hb_link_lower(arena, &diag, spec, &p);
-    if (lowered)
-        hb_run_memory_live(arena, &p, &m);
-    hb_arena_rewind(arena, mark);
-    if (lowered && spec->compiler == HB_XLA_GPU && spec->share == HB_SHARE_ASKED)
-        spec->hardware.memory_bytes = m.peak_bytes / 100 * hb_rng_range(rng, 30, 250);
-    return lowered;
-}
-
 static void try_policies(struct hb_arena *arena, struct hb_rng *rng, const struct hb_spec *spec,
                          const struct hb_device *device, const char *text, struct tally *tally)
 {
@@ -155,7 +138,7 @@ static void try_specs(uint64_t seed, int wanted)
         hb_diag_init(&diag, arena);
         assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
                                    (struct hb_loc){0}, &device));
-        bool lowered = draw_memory(arena, &rng, &spec);
+        bool lowered = draw_memory_about(arena, &rng, &spec);
         for (int i = 0; i < POLICIES_A_SPEC && lowered; i++)
             try_policies(arena, &rng, &spec, &device, text, &tally);
         hb_arena_rewind(arena, mark);

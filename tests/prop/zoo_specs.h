@@ -8,6 +8,8 @@
 #include "base/yaml.h"
 #include "models/schema.h"
 #include "models/support.h"
+#include "sim/engine/run.h"
+#include "sim/graph/link.h"
 #include "solver/segment.h"
 #include "tests/unit/unit.h"
 
@@ -121,6 +123,25 @@ static inline struct hb_menu *zoo_menus(struct hb_arena *arena, struct hb_rng *r
         menus[i] = (struct hb_menu){r, policies};
     }
     return menus;
+}
+
+/* Memory about what the step takes, so that some policies are beyond what XLA:GPU leaves a step,
+ * others not: those it makes otherwise. False: it is not lowered. */
+static inline bool draw_memory_about(struct hb_arena *arena, struct hb_rng *rng,
+                                     struct hb_spec *spec)
+{
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    struct hb_diag diag;
+    struct hb_program p;
+    struct hb_memory m;
+    hb_diag_init(&diag, arena);
+    bool lowered = hb_link_lower(arena, &diag, spec, &p);
+    if (lowered)
+        hb_run_memory_live(arena, &p, &m);
+    hb_arena_rewind(arena, mark);
+    if (lowered && spec->compiler == HB_XLA_GPU && spec->share == HB_SHARE_ASKED)
+        spec->hardware.memory_bytes = m.peak_bytes / 100 * hb_rng_range(rng, 30, 250);
+    return lowered;
 }
 
 #endif
