@@ -336,6 +336,25 @@ static void floor_node(struct hb_search *s, uint32_t index)
     node->floor_value = node->value;
 }
 
+/* Steps that XLA:GPU may make otherwise for want of memory: the less of the two that prices hold
+ * for. Of spread experts none holds beyond the share. */
+int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask)
+{
+    struct hb_spec spec = *ask->cell_spec;
+    struct hb_layers_ask own = *ask;
+    if (!hb_search_is_asked(s))
+        return hb_bound_layers(s->scratch, ask);
+    if (s->spreads)
+        return 0;
+    own.cell_spec = &spec;
+    spec.share = HB_SHARE_EXCEEDED;
+    int64_t beyond_ns = hb_bound_layers(s->scratch, &own);
+    if (beyond_ns == 0)
+        return 0;
+    spec.share = HB_SHARE_KEPT;
+    return hb_smaller(beyond_ns, hb_bound_layers(s->scratch, &own));
+}
+
 /* With the bytes that are fixed in the node's leanest cells. */
 static void fit_node(struct hb_search *s, uint32_t index)
 {
@@ -347,7 +366,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
         return;
     }
     hb_whole_relax_node(s, node);
-    if (node->relax_ns == INT64_MAX || hb_search_is_asked(s) || /* layers' prices are of others */
+    if (node->relax_ns == INT64_MAX ||
         hb_search_value(s, node->first, node->relax_ns, 0) > s->incumbent) {
         raise_node(s, index, HB_FATE_LAYER_BOUND);
         return;
@@ -358,7 +377,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
     struct hb_layers_ask ask =
         hb_search_layers_ask(s, node->first, &spec, hb_search_node_peak_bytes(s, node));
     ask.fixed_bytes = node->floor.fixed_bytes;
-    node->layers_ns = hb_bound_layers(s->scratch, &ask);
+    node->layers_ns = hb_nodes_layers_ns(s, &ask);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
     hb_search_spend(s, HB_EFFORT_LAYERS);
