@@ -314,7 +314,7 @@ static bool in_list(const struct hb_node *list, int64_t wanted)
 {
     for (const struct hb_node *n = list ? list->first : NULL; n; n = n->next) {
         double value = -1;
-        if (hb_number(n, &value) && (int64_t)value == wanted)
+        if (hb_number(n, &value) && hb_clipped(value) == wanted)
             return true;
     }
     return false;

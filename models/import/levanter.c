@@ -328,7 +328,7 @@ static void put_policy(struct hb_foreign *f, const struct hb_node *g)
     if (nested && !hb_str_same(nested->text ? nested->text : "", "false"))
         hb_put(f, "stack.form", "nested");
     if (hb_number(nested, &outer) && outer > 0)
-        hb_put_int(f, "stack.outer", (int64_t)outer);
+        hb_put_int(f, "stack.outer", hb_clipped(outer));
 }
 
 static void put_remat(struct hb_foreign *f, const struct hb_node *m)

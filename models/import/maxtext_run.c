@@ -322,7 +322,7 @@ static int64_t put_device(struct hb_foreign *f, const struct hb_node *c)
         hb_put(f, "hardware.device", known[i].device);
         if (!hb_number(&number, &count) || count < 1)
             return 0;
-        return (int64_t)count / known[i].cores * (slices > 0 ? slices : 1);
+        return hb_mul_sat(hb_clipped(count) / known[i].cores, slices > 0 ? slices : 1);
     }
     if (topology[0])
         hb_missing(f, "compile_topology: %s; tpu-v5p is taken", topology);
@@ -488,7 +488,7 @@ static void put_batch(struct hb_foreign *f, const struct hb_node *c, int64_t dev
                  "least one sequence a step",
                  each, devices);
     else
-        hb_put_int(f, "batch.global", (int64_t)(global + 0.5));
+        hb_put_int(f, "batch.global", hb_clipped(global + 0.5));
     hb_put_int(f, "batch.seq", hb_take_int(f, c, "max_target_length", 2048));
     hb_put_int(f, "batch.accumulate", accumulate);
 }

@@ -249,7 +249,7 @@ static void take_freq(struct hb_foreign *f, const struct hb_node *c, struct hb_s
     double every = 1;
     if (!node || hb_number(node, &every)) {
         for (; layer < s->layers; layer++)
-            s->each[layer].moe = every <= 1 || layer % (int64_t)every == 0;
+            s->each[layer].moe = every <= 1 || layer % hb_clipped(every) == 0;
         return;
     }
     for (const struct hb_node *n = node->first; n && layer < s->layers; n = n->next)
@@ -318,7 +318,7 @@ static bool put_model(struct hb_foreign *f, const struct hb_node *c, int64_t ten
     double width = 0;
     if (window && hb_number(window->first ? window->first : window, &width) && width > 0)
         for (int64_t i = 0; i < s.layers; i++)
-            s.each[i].window = (int64_t)width + 1;
+            s.each[i].window = hb_clipped(width) + 1;
     return hb_put_model(f, &s, c->loc);
 }
 

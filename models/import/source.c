@@ -96,6 +96,11 @@ bool hb_number(const struct hb_node *node, double *out_value)
     return true;
 }
 
+int64_t hb_clipped(double value)
+{
+    return (int64_t)fmax(-0x1p53, fmin(value, 0x1p53));
+}
+
 static void fail_type(struct hb_foreign *f, const struct hb_node *node, const char *wanted)
 {
     /* As --flag, or --key $NAME where nothing says the name, leave it. */

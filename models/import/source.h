@@ -40,6 +40,8 @@ const char *hb_take_text(struct hb_foreign *f, const struct hb_node *map, const 
                          const char *absent);
 /* A whole number, also where it is written 4.0, 1_000 or 1e3. */
 bool hb_number(const struct hb_node *node, double *out_value);
+/* Without its fraction and at most 2^53 either way, beyond what any key of ours allows. */
+int64_t hb_clipped(double value);
 
 /* Writes a key of ours: "loss.softcap", "model.name". */
 void hb_put(struct hb_foreign *f, const char *path, const char *text);

@@ -415,7 +415,7 @@ static void put_remat(struct hb_foreign *f, const struct hb_node *c)
         hb_put(f, "remat.policy", mode);
     } else if (hb_str_same(mode, "selective") && hb_number(option, &every) && every >= 1) {
         hb_put(f, "remat.policy", "full");
-        hb_put_int(f, "remat.every", (int64_t)every);
+        hb_put_int(f, "remat.every", hb_clipped(every));
     } else if (hb_str_same(mode, "memory_budget")) {
         hb_put(f, "remat.policy", "none");
         hb_put_real(f, "remat.budget", hb_take_real(f, a, "memory_budget", 0.5));

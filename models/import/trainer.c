@@ -89,7 +89,7 @@ static double take_elements(struct hb_foreign *f, const struct hb_node *zero, co
 static void put_elements(struct hb_foreign *f, const char *key, double elements)
 {
     if (elements >= 0 && elements <= 1e12)
-        hb_put_int(f, key, (int64_t)elements);
+        hb_put_int(f, key, hb_clipped(elements));
 }
 
 static void put_bucket(struct hb_foreign *f, const struct hb_node *zero, int stage)

@@ -219,6 +219,12 @@ static const struct row {
      "model.blocks[0].attention.kernel=flash", NULL},
     {MEGATRON "recompute_granularity: full\nrecompute_num_layers: 2\n", "remat.policy=full",
      "recompute_method uniform of 2 layers"},
+    /* Numbers that no whole one of 64 bits is. */
+    {MEGATRON "window_size: 1024e96\n", "", "attention.window: '9007199254740993' is out of range"},
+    {TITAN "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"1e99\"\n", "",
+     "remat.every: '9007199254740992' is out of range"},
+    {MAXTEXT "compile_topology: v5p-1e99\ncompile_topology_num_slices: 9007199254740992\n", "",
+     "per_device_batch_size: 1 on 9223372036854775807 devices"},
     {"num_layers: 100001\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 1000\n", "",
      "num-layers is missing, or not within 1 to 100000"},
     /* torchtitan */
