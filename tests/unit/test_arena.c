@@ -113,6 +113,24 @@ static void running_out_ends_with_status_3(void **state)
 #endif
 }
 
+/* Room is there once it was promised: the pieces that follow take it without another block. */
+static void reserved_room_is_there(void **state)
+{
+    (void)state;
+    enum { PIECES = 100, PIECE_BYTES = 1 << 20 };
+    hb_arena_alloc(arena, 8, 1);
+    assert_true(hb_arena_reserve(arena, 16));
+    size_t held = hb_arena_held_bytes(arena);
+    assert_true(hb_arena_reserve(arena, 16));
+    assert_int_equal(hb_arena_held_bytes(arena), held); /* what is there is enough */
+    assert_true(hb_arena_reserve(arena, (size_t)PIECES * PIECE_BYTES));
+    held = hb_arena_held_bytes(arena);
+    assert_true(held >= (size_t)PIECES * PIECE_BYTES);
+    hb_arena_alloc(arena, PIECES, PIECE_BYTES);
+    assert_int_equal(hb_arena_held_bytes(arena), held);
+    assert_false(hb_arena_reserve(arena, SIZE_MAX / 3));
+}
+
 static void printed_texts_may_be_empty(void **state)
 {
     (void)state;
@@ -128,6 +146,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rewinding_reuses_and_clears, start, end),
         cmocka_unit_test_setup_teardown(texts_are_copied, start, end),
         cmocka_unit_test_setup_teardown(printed_texts_may_be_empty, start, end),
+        cmocka_unit_test_setup_teardown(reserved_room_is_there, start, end),
         cmocka_unit_test_setup_teardown(a_piece_may_exceed_a_block, start, end),
         cmocka_unit_test_setup_teardown(running_out_ends_with_status_3, start, end),
     };

@@ -92,6 +92,23 @@ static void what_cannot_be_started_has_a_reason(void **state)
     assert_int_equal(child.status, SIGKILL);
 }
 
+static int64_t steady_ns;
+
+static int64_t steady_clock(void)
+{
+    return steady_ns += 1000;
+}
+
+/* From the first look at the clock to the last, wherever the clock began. */
+static void it_took_what_passed_meanwhile(void **state)
+{
+    (void)state;
+    steady_ns = (int64_t)1 << 60;
+    struct hb_child child = run("exec true", (struct hb_child_ask){.now_ns = steady_clock});
+    assert_int_equal(child.end, HB_CHILD_DONE);
+    assert_int_equal(child.took_ns, steady_ns - ((int64_t)1 << 60) - 1000);
+}
+
 /* Who does not end when asked to is killed; what it had begun, too. */
 static void limits_stop_it(void **state)
 {
@@ -161,13 +178,10 @@ static void signals_are_held_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_it_prints_is_kept_apart),
-        TEST(much_is_sent_and_received),
-        TEST(what_cannot_be_started_has_a_reason),
-        TEST(limits_stop_it),
-        TEST(its_own_end_counts),
-        TEST(what_stands_in_the_pipes_is_read),
-        TEST(signals_are_held_back),
+        TEST(what_it_prints_is_kept_apart),        TEST(much_is_sent_and_received),
+        TEST(what_cannot_be_started_has_a_reason), TEST(limits_stop_it),
+        TEST(it_took_what_passed_meanwhile),       TEST(its_own_end_counts),
+        TEST(what_stands_in_the_pipes_is_read),    TEST(signals_are_held_back),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does */
     return cmocka_run_group_tests_name("child", tests, NULL, NULL);

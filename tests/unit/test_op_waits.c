@@ -76,6 +76,24 @@ static void order_alone_says_nothing(void **state)
     assert_int_equal(find(&waits), 0);
 }
 
+/* Who writes what another has written, and reads nothing, follows from nobody. */
+static void writing_again_waits_for_nothing(void **state)
+{
+    (void)state;
+    struct hb_op_wait *waits;
+    uint32_t v = buf("tokens"), g = buf("gradient"), r = buf("turned"), y = buf("hidden");
+    for (int i = 0; i < AHEAD; i++)
+        op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, buf("ahead"), HB_NONE);
+    uint32_t loop = hb_program_open_loop(&prog, "backward", 4);
+    op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, v, g);
+    op(HB_OP_MATMUL, g, HB_NONE, r, HB_NONE);
+    op(HB_OP_MATMUL, HB_NONE, HB_NONE, r, y);
+    op(HB_OP_MATMUL, v, y, HB_NONE, HB_NONE);
+    hb_program_close_loop(&prog, loop);
+    hb_program_check(&prog);
+    assert_int_equal(find(&waits), 0);
+}
+
 /* What a policy may do without makes nothing wait, nor does what it leads to. */
 static void an_op_of_some_policies_says_nothing(void **state)
 {
@@ -130,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_comes_before_and_after_waits, start, end_ops),
         cmocka_unit_test_setup_teardown(order_alone_says_nothing, start, end_ops),
+        cmocka_unit_test_setup_teardown(writing_again_waits_for_nothing, start, end_ops),
         cmocka_unit_test_setup_teardown(an_op_of_some_policies_says_nothing, start, end_ops),
         cmocka_unit_test_setup_teardown(many_ops_follow, start, end_ops),
         cmocka_unit_test_setup_teardown(the_forward_pass_is_left_alone, start, end_ops)};

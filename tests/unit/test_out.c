@@ -313,6 +313,25 @@ static void lose_bytes(const void *unused)
     _exit(told && len < (size_t)512 << 20 ? 0 : 1);
 }
 
+/* A screen that takes nothing, though it closes and has a text. */
+static void lose_a_screen(const void *unused)
+{
+    (void)unused;
+    u.env.out = fopen("/dev/null", "r");
+    u.env.screen.to = stdout;
+    u.env.screen.text = calloc(1, 1);
+    fputs("never seen", u.env.out);
+    hb_out_finish(&u.env);
+}
+
+static void what_a_screen_loses_is_told(void **state)
+{
+    (void)state;
+    char said[300];
+    assert_int_equal(unit_child(lose_a_screen, NULL, said, sizeof said), 3);
+    assert_non_null(strstr(said, "cannot write standard output: no memory"));
+}
+
 static void lost_bytes_are_told(void **state)
 {
     (void)state;
@@ -357,6 +376,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failure_at_the_end_leaves_nothing, start, end),
         cmocka_unit_test(memory_holds_what_was_written),
         cmocka_unit_test(lost_bytes_are_told),
+        cmocka_unit_test(what_a_screen_loses_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

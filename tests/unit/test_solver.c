@@ -6,9 +6,13 @@
 
 #include "hw/device.h"
 #include "sim/engine/live.h"
+#include "sim/engine/measure.h"
 #include "sim/ir/lower.h"
 #include "solver/menu.h"
 #include "solver/op_floor.h"
+#include "solver/plan.h"
+#include "solver/remedy.h"
+#include "solver/sample.h"
 #include "solver/segment.h"
 #include "solver/space.h"
 #include "tests/unit/each.h"
@@ -199,12 +203,73 @@ static void runs_have_names_of_their_own(void **state)
     assert_string_equal(hb_space_run_name(u.env.arena, &spec, 0, 1), "a_3");
 }
 
+/* A stack of which some trips are written out is no shorter in the sample than these. */
+static void stacks_unrolled_in_part_are_sampled(void **state)
+{
+    (void)state;
+    for (int unroll = 1; unroll <= 6; unroll++) {
+        struct hb_spec spec = unit_spec(&u, SMALL);
+        struct hb_block block = spec.model.blocks[0];
+        block.repeat = 24;
+        spec.model.blocks = &block;
+        spec.stack.unroll = unroll;
+        assert_true(builds(&spec, NULL));
+    }
+}
+
+/* The smallest configuration over twice as many devices, of which fewer microbatches may be left.
+ */
+static void more_devices_are_told_where_they_do(void **state)
+{
+    (void)state;
+    struct hb_spec spec = unit_spec(&u, SMALL), twice = spec;
+    struct hb_device device = device_of(&spec);
+    int64_t own_bytes, twice_bytes;
+    twice.mesh[HB_AX_FSDP] = twice.hardware.count = 8;
+    assert_true(hb_measure_peak(u.env.arena, &spec, &own_bytes));
+    assert_true(hb_measure_peak(u.env.arena, &twice, &twice_bytes));
+    assert_true(twice_bytes < own_bytes);
+    assert_int_equal(hb_remedy_devices(u.env.arena, &spec, &device, twice_bytes, 4), 8);
+    assert_int_equal(hb_remedy_devices(u.env.arena, &spec, &device, 1, 4), 0);
+    spec.batch.accumulate = 2;
+    assert_int_equal(hb_remedy_devices(u.env.arena, &spec, &device, INT64_MAX, 2), 8);
+}
+
+/* Of a cell the first policy of the menu, the last, and those that lie evenly between. */
+static void samples_lie_evenly_on_the_menu(void **state)
+{
+    (void)state;
+    enum { MOST = 40, EACH = 3 };
+    struct hb_spec spec =
+        unit_spec(&u, SMALL "plan: {search: {mesh: [fsdp], loss_chunks: [1, 2]}}\n");
+    struct hb_device device = device_of(&spec);
+    struct hb_plan_ask ask;
+    struct hb_plan plan;
+    struct hb_candidate *items;
+    uint32_t tried;
+    hb_plan_ask_make(&u.env, &spec, &device, &ask);
+    struct hb_menu menu = menu_of(SMALL, HB_MENU_MOST, &tried);
+    ask.menus = &menu;
+    assert_true(hb_plan_find(u.env.arena, &ask, &plan) && plan.found);
+    uint32_t last = plan.menus[0].count - 1;
+    uint32_t count = hb_plan_sample(u.env.arena, &ask, &plan, MOST, &items);
+    uint32_t first = last + 1 < MOST / 2 ? last + 1 : MOST / 2;
+    assert_true(last >= EACH && count == first + 2 * EACH);
+    for (uint32_t i = first, k = 0; i < count; i++, k = (k + 1) % EACH) {
+        assert_int_equal(items[i].cell, items[i - k].cell);
+        assert_int_equal(items[i].runs[0].policy, k == 0 ? 0 : k == 1 ? last / 2 : last);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(axes_bring_what_they_split),
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
+        TEST(more_devices_are_told_where_they_do),
+        TEST(samples_lie_evenly_on_the_menu),
+        TEST(stacks_unrolled_in_part_are_sampled),
         TEST(runs_have_names_of_their_own),
         TEST(gradients_are_there_in_all_programs),
     };

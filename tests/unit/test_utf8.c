@@ -168,6 +168,19 @@ static void show(const char *text, bool colours, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
+/* A text ends where it is said to end, within a character too. */
+static void what_follows_a_text_is_no_part_of_it(void **state)
+{
+    (void)state;
+    char got[100];
+    FILE *f = tmpfile();
+    hb_utf8_show(f, "ab\xc3\xa9", 3, false);
+    rewind(f);
+    got[fread(got, 1, sizeof got - 1, f)] = '\0';
+    fclose(f);
+    assert_string_equal(got, "ab\\xc3");
+}
+
 /* Of what a terminal would obey only the colours that hbmsim writes itself pass. */
 static void a_terminal_is_told_nothing(void **state)
 {
@@ -212,9 +225,13 @@ static void what_is_said_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_character_is_text_or_not),    TEST(words_are_read_as_their_bytes),
-        TEST(what_is_malformed_is_refused),     TEST(quoted_characters_are_read_again),
-        TEST(a_terminal_is_told_nothing),       TEST(what_is_said_is_cut),
+        TEST(each_character_is_text_or_not),
+        TEST(words_are_read_as_their_bytes),
+        TEST(what_is_malformed_is_refused),
+        TEST(quoted_characters_are_read_again),
+        TEST(what_follows_a_text_is_no_part_of_it),
+        TEST(a_terminal_is_told_nothing),
+        TEST(what_is_said_is_cut),
         TEST(what_looks_like_a_line_end_stays),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
