@@ -48,7 +48,7 @@ static bool cpu_alloc(struct hb_probe *p, int64_t bytes, uintptr_t *out_at)
     void *at =
         mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
-        if (errno != ENOMEM)
+        if (errno != ENOMEM && errno != EINVAL) /* too large is either, by the system */
             p->error = hb_arena_printf(p->env->arena, "mapping memory failed: %s", strerror(errno));
         return false;
     }
