@@ -402,7 +402,7 @@ static struct turn *find_turn(struct hb_replay *r, uint32_t slot, uint32_t item,
     size_t place = (size_t)item * ((size_t)r->s->max_steps + 1) + (size_t)steps;
     struct turn **known = r->turns[place];
     if (!known)
-        known = r->turns[place] = hb_arena_alloc(r->arena, r->s->slot_count, sizeof *known);
+        known = r->turns[place] = hb_arena_alloc(r->arena, r->s->slot_count, sizeof(struct turn *));
     if (!known[slot])
         known[slot] = hb_arena_alloc(r->arena, 1, sizeof **known);
     return known[slot];

@@ -20,9 +20,8 @@ static const uint32_t tensors[ITEMS] = {[Q] = HB_TN_Q,
                                         [ATTENTION] = HB_TN_ATTN_CTX};
 
 struct item {
-    int what;
     double bytes, flops;
-    int steps;
+    int what, steps;
 };
 
 static struct item item_of(const struct hb_spec *s, const struct hb_block *b, int what,

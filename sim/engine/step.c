@@ -238,13 +238,14 @@ bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
     }
     if (!all_ranks(arena, diag, spec, &all))
         return false;
-    struct rank *told = find_told(&all);
-    for (struct rank *last = NULL; told != last; told = find_told(&all)) {
+    struct rank *told = find_told(&all), *last;
+    do {
         if (!told->exact)
             ask_again(arena, diag, spec, all.ask, told);
         last = told;
         make_sure(arena, diag, spec, &all);
-    }
+        told = find_told(&all);
+    } while (told != last);
     *out_bytes = told->peak_bytes;
     return true;
 }

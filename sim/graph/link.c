@@ -255,11 +255,10 @@ static void rank_clusters(struct row *r, const struct hb_step_graph *s, const ui
     const struct hb_graph_comp *c = &s->graph.comps[comp_of(r, s)];
     for (uint32_t i = c->first_op; i < c->first_op + c->op_count; i++) {
         uint32_t item = s->item[order[i]], count = r->p->op_count;
-        if (item == HB_NONE)
+        if (item == HB_NONE || !r->clusters)
             continue;
         uint32_t op = item < count ? item : r->p->loops[item - count].first_op;
-        struct cluster *of = &r->clusters[cluster_at(r, op)];
-        of->rank = i;
+        r->clusters[cluster_at(r, op)].rank = i;
     }
 }
 

@@ -1,6 +1,7 @@
 /* The table of opcode.h, and the suffixes of asynchronous short forms. */
 #include "sim/hlo/opcode.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -27,11 +28,10 @@ static enum hb_hlo_op find_half(struct hb_hlo_span name, const char *suffix, con
 {
     char text[64];
     size_t len = strlen(suffix), more = strlen(other);
-    if (name.len <= len || name.len - len + more > sizeof text ||
+    if (name.len <= len || name.len - len + more >= sizeof text ||
         memcmp(name.at + name.len - len, suffix, len) != 0)
         return HB_HLO_OP_UNKNOWN;
-    memcpy(text, name.at, name.len - len);
-    memcpy(text + name.len - len, other, more);
+    snprintf(text, sizeof text, "%.*s%s", (int)(name.len - len), name.at, other);
     return find_exact((struct hb_hlo_span){text, name.len - len + more});
 }
 
