@@ -15,6 +15,8 @@
 #include "solver/sample.h"
 #include "solver/segment.h"
 #include "solver/space.h"
+#include "solver/stop.h"
+#include "solver/torch_space.h"
 #include "tests/unit/each.h"
 
 #define BLOCK(more)                                                                                \
@@ -189,6 +191,83 @@ static void axes_bring_what_they_split(void **state)
     assert_true(s.sharding.states_over_sequence && !s.sharding.residual_over_tensor);
 }
 
+/* Cells of a pipeline of torch that have the file's own schedule, in so many parts a rank. */
+static int count_own(const char *schedule, int repeats)
+{
+    struct hb_plan_space space;
+    struct hb_spec spec = unit_spec(
+        &u, hb_arena_printf(
+                u.env.arena,
+                "model:\n  d_model: 256\n  vocab: 1024\n  blocks:\n"
+                "    - {name: a, repeat: 32, attention: {heads: 4}, mlp: {d_ff: 512}}\n"
+                "batch: {global: 16, seq: 256}\nmesh: {fsdp: 2, pipeline: 2}\ncompiler: torch\n"
+                "hardware: {device: nvidia-h100, count: 4}\nremat: {policy: none}\n"
+                "sharding: {reshard_after_forward: false}\n"
+                "pipeline: {schedule: %s, microbatches: 8, repeats: 2}\n"
+                "plan: {search: {remat: true, repeats: [%d]}}\n",
+                schedule, repeats));
+    struct hb_device device = device_of(&spec);
+    int count = 0;
+    if (!hb_torch_space_make(u.env.arena, &spec, &device, 4, &space))
+        return 0;
+    for (uint32_t i = 0; i < space.cell_count; i++)
+        count += space.cells[i].mesh[HB_AX_PIPELINE] == 2 &&
+                 space.cells[i].torch.schedule == spec.pipeline.schedule;
+    return count;
+}
+
+/* A V takes a rank's two parts and no other number, other schedules any above one. */
+static void schedules_stay_where_their_parts_allow(void **state)
+{
+    (void)state;
+    static const char *const vees[] = {"zbv", "dualpipe_v"};
+    for (int i = 0; i < 2; i++) {
+        assert_true(count_own(vees[i], 2) > 0);
+        assert_int_equal(count_own(vees[i], 4), 0);
+    }
+    assert_true(count_own("zero_bubble", 2) > 0);
+    assert_true(count_own("zero_bubble", 4) > 0);
+}
+
+static int64_t clock_ns;
+static int looks;
+
+static int64_t set_clock(void)
+{
+    return clock_ns;
+}
+
+static bool is_asked(void)
+{
+    return ++looks > 1;
+}
+
+/* The time that it has is all its own; once it is over it stays so, whatever the clock says. */
+static void a_search_ends_behind_its_time(void **state)
+{
+    (void)state;
+    struct hb_stop stop = {.now_ns = set_clock};
+    clock_ns = 5;
+    hb_stop_start(&stop, 10);
+    clock_ns = 15;
+    assert_false(hb_stop_now(&stop));
+    clock_ns = 16;
+    assert_true(hb_stop_now(&stop));
+    clock_ns = 6;
+    assert_true(hb_stop_now(&stop));
+    stop = (struct hb_stop){.now_ns = set_clock, .is_asked = is_asked};
+    clock_ns = 0;
+    hb_stop_start(&stop, 0);
+    assert_false(hb_stop_now(&stop)); /* too soon to ask */
+    assert_int_equal(looks, 0);
+    clock_ns = INT64_MAX / 4;
+    assert_false(hb_stop_now(&stop));
+    assert_int_equal(looks, 1);
+    clock_ns = INT64_MAX / 2;
+    assert_true(hb_stop_now(&stop));
+    assert_false(hb_stop_now(NULL));
+}
+
 /* The second run of a block is its name's second; what another block is called is passed over. */
 static void runs_have_names_of_their_own(void **state)
 {
@@ -267,6 +346,8 @@ int main(void)
         TEST(axes_bring_what_they_split),
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
+        TEST(a_search_ends_behind_its_time),
+        TEST(schedules_stay_where_their_parts_allow),
         TEST(more_devices_are_told_where_they_do),
         TEST(samples_lie_evenly_on_the_menu),
         TEST(stacks_unrolled_in_part_are_sampled),
