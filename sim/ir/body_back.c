@@ -48,16 +48,12 @@ static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
 /* MaxText's sorted experts add their gradients up whole in a call of their own; of unrolled layers
  * each device takes its part in the update, which waits for the norm (qwen3-30b-a3b, 48 layers,
  * v5p, fsdp 128: 95 bf16[128,2048,768] and 48 [128,768,2048] at the end of the backward pass). */
-static bool stays_whole(const struct hb_body *b, const struct hb_leaf *l)
-{
-    return b->own_stacks && l->experts && l->held && hb_head_own_loss(b->lo) &&
-           hb_layer_sorts_rows(&b->y->block->moe) && hb_updates_wait(b->lo);
-}
-
 static void reduce_grad(struct hb_body *b, uint32_t i)
 {
     struct hb_leaf *l = &b->lo->leaves[b->y->first_leaf + i];
-    if (b->full_dw[i] != HB_NONE && stays_whole(b, l))
+    bool sorts = b->own_stacks && l->experts && l->held && hb_layer_sorts_rows(&b->y->block->moe);
+    bool whole = sorts && hb_head_own_loss(b->lo) && hb_updates_wait(b->lo);
+    if (b->full_dw[i] != HB_NONE && whole)
         l->grad = hb_weight_sum_whole(b->lo, b->y->first_leaf + i, b->full_dw[i]);
     else if (b->full_dw[i] != HB_NONE && b->summed[i])
         hb_weight_own_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
