@@ -232,18 +232,26 @@ static uint32_t count_left(const struct hb_search *s, double *out_least)
     return left;
 }
 
+static bool is_excluded(const struct hb_search *s, const struct hb_search_node *node, uint32_t cell)
+{
+    enum hb_cell_fate fate = s->plan->rows[cell].fate;
+    return fate == HB_FATE_MEMORY || fate == HB_FATE_REFUSED || node->relax_ns == INT64_MAX ||
+           s->plan->relax_ns[cell] == INT64_MAX;
+}
+
 /* Of a search that found nothing, cells that no bound excludes over all policies: there only those
  * of the menus were looked at, and not all of them. Where nothing else is in the space, none; and
- * where steps are as they are written, all of the menus were priced. */
-static uint32_t count_unproven(const struct hb_search *s)
+ * where steps are as they are written, all of the menus were priced. What the menus alone excluded
+ * is asked for here, up to the first that stays: then nothing is proven. */
+static uint32_t count_unproven(struct hb_search *s)
 {
     uint32_t open = 0;
     bool exact = hb_search_is_exact(s) || !hb_search_is_asked(s);
     for (uint32_t i = 0; i < s->node_count && !exact; i++)
         for (uint32_t k = s->nodes[i].first; k < s->nodes[i].end; k++) {
-            enum hb_cell_fate fate = s->plan->rows[k].fate;
-            bool out = fate == HB_FATE_MEMORY || fate == HB_FATE_REFUSED ||
-                       s->nodes[i].relax_ns == INT64_MAX || s->plan->relax_ns[k] == INT64_MAX;
+            bool out = is_excluded(s, &s->nodes[i], k);
+            if (!out && open == 0 && !is_late(s))
+                out = !(hb_whole_cell_value(s, &s->nodes[i], k, INFINITY) < INFINITY);
             open += !out;
         }
     return open;
