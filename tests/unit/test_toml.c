@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -160,6 +161,34 @@ static void limits_keys(void **state)
     }
 }
 
+/* "a = [0,0,...]" with so many zeros; the key and the list are values, too. */
+static char *zeros(size_t count)
+{
+    char *text = malloc(5 + 2 * count + 1);
+    assert_non_null(text);
+    memcpy(text, "a = [", 5);
+    for (size_t i = 0; i < count; i++)
+        memcpy(text + 5 + 2 * i, "0,", 2);
+    memcpy(text + 5 + 2 * count - 1, "]", 2);
+    return text;
+}
+
+static void limits_values(void **state)
+{
+    (void)state;
+    char *most = zeros(HB_NODE_MAX_COUNT - 2), *more = zeros(HB_NODE_MAX_COUNT - 1);
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_diag diag;
+    struct hb_node *root = NULL;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_toml_parse(arena, &diag, "t", most, strlen(most), &root));
+    assert_int_equal(hb_node_find(root, "a")->count, HB_NODE_MAX_COUNT - 2);
+    hb_arena_free(arena);
+    refuse(more, 1, 6 + 2 * (HB_NODE_MAX_COUNT - 2), "more than 1000000 values");
+    free(more);
+    free(most);
+}
+
 static void limits_depth(void **state)
 {
     (void)state;
@@ -173,7 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_values), cmocka_unit_test(reads_tables),
         cmocka_unit_test(says_where),   cmocka_unit_test(limits_depth),
-        cmocka_unit_test(limits_keys),
+        cmocka_unit_test(limits_keys),  cmocka_unit_test(limits_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
