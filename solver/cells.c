@@ -294,7 +294,8 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
     struct hb_bound_limits none = {.known_bytes = INT64_MAX}; /* no times */
     struct hb_spec spec;
     struct hb_floor floor;
-    if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling)
+    if (cell.form != HB_FORM_NESTED || hb_search_by_memory(s) || s->filling ||
+        !hb_nodes_has_layers(s))
         return false;
     int64_t most_bytes = hb_search_peak_bytes(s, o->cell);
     struct hb_nested_out *known = nested_out(s, node, cell.outer);
@@ -310,7 +311,7 @@ static bool is_nested_out(struct hb_search *s, const struct hb_open_cell *o)
         hb_space_cell_spec(s->plan->space.base, &cell, &spec);
         struct hb_layers_ask ask = hb_search_layers_ask(s, o->cell, &spec, most_bytes);
         ask.fixed_bytes = floor.fixed_bytes;
-        int64_t layers_ns = hb_nodes_layers_ns(s, &ask);
+        int64_t layers_ns = hb_nodes_layers_ns(s, &ask, ask.most_ns);
         known->out = layers_ns == INT64_MAX || layers_ns > ask.most_ns;
     }
     hb_arena_rewind(s->scratch, mark);

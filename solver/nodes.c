@@ -337,22 +337,27 @@ static void floor_node(struct hb_search *s, uint32_t index)
 }
 
 /* Steps that XLA:GPU may make otherwise for want of memory: the less of the two that prices hold
- * for. Of spread experts none holds beyond the share. */
-int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask)
+ * for, so that a first one no larger than what is known ends it. */
+int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask,
+                           int64_t known_ns)
 {
     struct hb_spec spec = *ask->cell_spec;
     struct hb_layers_ask own = *ask;
     if (!hb_search_is_asked(s))
         return hb_bound_layers(s->scratch, ask);
-    if (s->spreads)
-        return 0;
     own.cell_spec = &spec;
     spec.share = HB_SHARE_EXCEEDED;
     int64_t beyond_ns = hb_bound_layers(s->scratch, &own);
-    if (beyond_ns == 0)
+    if (beyond_ns <= known_ns && beyond_ns < INT64_MAX)
         return 0;
     spec.share = HB_SHARE_KEPT;
     return hb_smaller(beyond_ns, hb_bound_layers(s->scratch, &own));
+}
+
+/* Whether layers' prices hold for what may be run: of spread experts none does beyond the share. */
+bool hb_nodes_has_layers(const struct hb_search *s)
+{
+    return !hb_search_is_asked(s) || !s->spreads;
 }
 
 /* With the bytes that are fixed in the node's leanest cells. */
@@ -366,7 +371,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
         return;
     }
     hb_whole_relax_node(s, node);
-    if (node->relax_ns == INT64_MAX ||
+    if (node->relax_ns == INT64_MAX || !hb_nodes_has_layers(s) ||
         hb_search_value(s, node->first, node->relax_ns, 0) > s->incumbent) {
         raise_node(s, index, HB_FATE_LAYER_BOUND);
         return;
@@ -377,7 +382,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
     struct hb_layers_ask ask =
         hb_search_layers_ask(s, node->first, &spec, hb_search_node_peak_bytes(s, node));
     ask.fixed_bytes = node->floor.fixed_bytes;
-    node->layers_ns = hb_nodes_layers_ns(s, &ask);
+    node->layers_ns = hb_nodes_layers_ns(s, &ask, node->floor_ns);
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.layer_bounds++;
     hb_search_spend(s, HB_EFFORT_LAYERS);
