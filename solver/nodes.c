@@ -336,6 +336,11 @@ static void floor_node(struct hb_search *s, uint32_t index)
     node->floor_value = node->value;
 }
 
+bool hb_nodes_has_layers(const struct hb_search *s)
+{
+    return !hb_search_is_asked(s) || !s->spreads;
+}
+
 /* Steps that XLA:GPU may make otherwise for want of memory: the less of the two that prices hold
  * for, so that a first one no larger than what is known ends it. */
 int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask,
@@ -352,12 +357,6 @@ int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask
         return 0;
     spec.share = HB_SHARE_KEPT;
     return hb_smaller(beyond_ns, hb_bound_layers(s->scratch, &own));
-}
-
-/* Whether layers' prices hold for what may be run: of spread experts none does beyond the share. */
-bool hb_nodes_has_layers(const struct hb_search *s)
-{
-    return !hb_search_is_asked(s) || !s->spreads;
 }
 
 /* With the bytes that are fixed in the node's leanest cells. */

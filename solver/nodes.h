@@ -36,12 +36,13 @@ const struct hb_node_floor *hb_nodes_find_floor(struct hb_search *s, struct hb_s
                                                 const struct hb_cell *cell);
 /* An open node's cell gets a floor of its own: back into the queue, or out of the search. */
 void hb_nodes_floor_cell(struct hb_search *s, uint32_t index);
-/* What a cell takes at least by what is known of its node's layers by now; INFINITY: none fits. */
-/* What the layers of a cell take, by the menus, where that is asked for; 0: no more than is known.
- */
+/* Whether layers' prices hold for what may be run: of spread experts none does beyond the share. */
+bool hb_nodes_has_layers(const struct hb_search *s);
+/* Where they do, what layers take at least under the menus: INT64_MAX, none fits. Where the step
+ * may be made otherwise, 0 as well: no more than known_ns. */
 int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask,
                            int64_t known_ns);
-bool hb_nodes_has_layers(const struct hb_search *s);
+/* What a cell takes at least by what is known of its node's layers by now; INFINITY: none fits. */
 double hb_nodes_cell_bound(const struct hb_search *s, const struct hb_open_cell *o);
 
 #endif

@@ -32,20 +32,37 @@ static void op(enum hb_op_kind kind, uint32_t read, uint32_t other, uint32_t wri
             hb_program_write(&prog, writes[i]);
 }
 
-/* Tokens and a gradient out of one op; the gradient is turned, another follows from it, and the
- * weight's from that and the tokens:  A: v g | turn: r(g) | t: y(r) | B: (v y). */
-static void make_experts(bool chained)
+struct experts {
+    uint32_t v, g, r, y, loop;
+};
+
+/* Tokens and a gradient out of one op:  A: v g. */
+static struct experts begin_experts(void)
 {
     uint32_t v = buf("tokens"), g = buf("gradient"), r = buf("turned"), y = buf("hidden");
+    struct experts e = {v, g, r, y, 0};
     for (int i = 0; i < AHEAD; i++)
         op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, buf("ahead"), HB_NONE);
-    uint32_t loop = hb_program_open_loop(&prog, "backward", 4);
-    op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, v, g);
-    op(HB_OP_COPY, g, HB_NONE, r, HB_NONE);
-    op(HB_OP_MATMUL, chained ? r : HB_NONE, HB_NONE, y, HB_NONE);
-    op(HB_OP_MATMUL, v, y, HB_NONE, HB_NONE);
-    hb_program_close_loop(&prog, loop);
+    e.loop = hb_program_open_loop(&prog, "backward", 4);
+    op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, e.v, e.g);
+    return e;
+}
+
+/* The weight's gradient from the tokens and what came between:  B: (v y). */
+static void end_experts(const struct experts *e)
+{
+    op(HB_OP_MATMUL, e->v, e->y, HB_NONE, HB_NONE);
+    hb_program_close_loop(&prog, e->loop);
     hb_program_check(&prog);
+}
+
+/* Between them the gradient is turned, and another follows from it:  turn: r(g) | t: y(r). */
+static void make_experts(bool chained)
+{
+    struct experts e = begin_experts();
+    op(HB_OP_COPY, e.g, HB_NONE, e.r, HB_NONE);
+    op(HB_OP_MATMUL, chained ? e.r : HB_NONE, HB_NONE, e.y, HB_NONE);
+    end_experts(&e);
     optional[AHEAD + 1] = true; /* as copies are */
 }
 
@@ -81,16 +98,10 @@ static void writing_again_waits_for_nothing(void **state)
 {
     (void)state;
     struct hb_op_wait *waits;
-    uint32_t v = buf("tokens"), g = buf("gradient"), r = buf("turned"), y = buf("hidden");
-    for (int i = 0; i < AHEAD; i++)
-        op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, buf("ahead"), HB_NONE);
-    uint32_t loop = hb_program_open_loop(&prog, "backward", 4);
-    op(HB_OP_ELEMENTWISE, HB_NONE, HB_NONE, v, g);
-    op(HB_OP_MATMUL, g, HB_NONE, r, HB_NONE);
-    op(HB_OP_MATMUL, HB_NONE, HB_NONE, r, y);
-    op(HB_OP_MATMUL, v, y, HB_NONE, HB_NONE);
-    hb_program_close_loop(&prog, loop);
-    hb_program_check(&prog);
+    struct experts e = begin_experts();
+    op(HB_OP_MATMUL, e.g, HB_NONE, e.r, HB_NONE);
+    op(HB_OP_MATMUL, HB_NONE, HB_NONE, e.r, e.y);
+    end_experts(&e);
     assert_int_equal(find(&waits), 0);
 }
 
