@@ -487,7 +487,7 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
 /* --- the whole --- */
 
 /* Where prices say little of what is made otherwise, the plan among steps as written, as the engine
- * runs it, is one to begin with. */
+ * runs it, is one to begin with. Steps as written are among all: what bounds those holds here. */
 static void begin_as_written(struct hb_search *s)
 {
     struct hb_plan_ask own = *s->ask;
@@ -495,8 +495,12 @@ static void begin_as_written(struct hb_search *s)
     struct hb_memory memory = {0};
     own.as_written = true;
     own.keep_runs = false;
+    own.value_only = true;
     own.most_alternatives = 0;
     own.lp_stem = NULL;
+    own.other = s->plan;
+    s->plan->nodes = s->nodes;
+    s->plan->node_count = s->node_count;
     if (!s->spreads || hb_search_is_exact(s) || is_late(s) ||
         !hb_plan_find(s->arena, &own, &first) || !first.found)
         return;
