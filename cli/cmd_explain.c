@@ -378,6 +378,7 @@ const struct hb_cmd hb_cmd_explain = {
         "Finds what XLA, its BFC allocator, PyTorch, NCCL, MaxText and others say about\n"
         "memory in a log of any size, and tells how much was wanted, by what, why it was\n"
         "not there and which knobs help, in which order. Status 1: nothing known in it.\n"
+        "Lines that a program printed count in a guide or a quote, too; its prose does not.\n"
         "A memory snapshot (torch.cuda.memory._dump_snapshot) is told instead by who stands at\n"
         "its peak, line of code by line, where free memory lies, segment by segment, and what\n"
         "the same requests would have taken with other settings of the allocator.",

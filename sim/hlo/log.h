@@ -194,6 +194,8 @@ enum hb_log_mark {
     HB_MARK_PIECES,   /* somebody says that it is fragmentation */
     HB_MARK_NARRATED, /* somebody tells of himself: "I tried ..." */
     HB_MARK_CHANGE,   /* of a program's source: what is done about memory, not what happened */
+    HB_MARK_TEACHES,  /* of anybody's: what such an error is, how to avoid it */
+    HB_MARK_PRINTED,  /* a refusal, or a process that was ended, is a line of its own */
     HB_MARK_COUNT
 };
 

@@ -277,7 +277,8 @@ static bool is_told_of_request(const struct hb_sentence *l, const struct hb_figu
     bool told = f->wanted.bytes >= 0;
     for (int i = 1; i < l->count; i++)
         if (l->word[i].has_unit &&
-            (l->word[i - 1].keys ||                       /* "requestedSpace: 44135424 B" */
+            ((l->word[i - 1].keys && /* "requestedSpace: 44135424 B", not "7 x 4 = 28 GB" */
+              l->word[i - 1].kind == HB_WORD_TEXT) ||
              (told && hb_sentence_is(l, i - 1, "only")))) /* "needs 24 GB, only 16 GB ..." */
             return true;
     if (f->wanted.bytes >= 0 && f->wanted.step_bytes == 1)
@@ -373,6 +374,7 @@ static bool is_patch_line(struct hb_span s)
 struct refusal {
     int word;     /* that says that memory was refused; -1: none does */
     bool foreign; /* it is said in a language whose words are not parted */
+    bool line;    /* it is the line, not part of prose, or said to somebody */
     bool killed;  /* a process was ended */
     bool status;  /* ... of which a container's status is all that is told */
     enum hb_report report;
@@ -381,13 +383,17 @@ struct refusal {
 static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sentence *l)
 {
     struct hb_span s = l->span;
-    struct refusal f = {find_refusal(l), is_foreign_refusal(s), is_foreign_kill(s), false,
-                        HB_REPORT_NONE};
+    struct refusal f = {.word = find_refusal(l),
+                        .foreign = is_foreign_refusal(s),
+                        .killed = is_foreign_kill(s),
+                        .report = HB_REPORT_NONE};
     bool foreign = f.killed || f.foreign;
     bool other = f.killed || f.foreign || f.word >= 0;
+    f.line = f.word >= 0 && (hb_report_is_line(l, f.word) || hb_report_is_answer(l, f.word));
     for (int i = 0; i < l->count; i++) {
         bool kill = hb_kill_is(l, i) && !hb_supposed_is(l, i);
         f.killed = f.killed || kill;
+        f.line = f.line || (kill && hb_report_is_line(l, i));
         other = other || (kill && !hb_kill_is_status(l, i));
         if (kill)
             f.report = most_of(f.report, hb_report_of(l, i));
@@ -439,6 +445,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (!refusal.killed && !refusal.foreign && refusal.word < 0)
         return;
     struct hb_figures f = read_figures(l, &refusal);
+    hb_form_log(r)->mark[HB_MARK_PRINTED] += refusal.line;
     if (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word))
         take_host(r, &f, refusal.report, refusal.status);
     else if (is_absurd(l, &f))

@@ -228,3 +228,32 @@ enum hb_report hb_report_of(const struct hb_sentence *l, int i)
                 is_verb(l, i) || is_failure(l, i) || is_titled(l);
     return said ? HB_REPORT_SAID : HB_REPORT_NONE;
 }
+
+/* "RuntimeError:", "Reason:": what a printed line begins with. */
+static bool has_head(struct hb_span before)
+{
+    enum { FAR = 48 };
+    struct hb_span head = hb_span_first(before, FAR);
+    return hb_span_has(head, ":") || hb_span_has(head, "Error");
+}
+
+bool hb_report_is_line(const struct hb_sentence *l, int i)
+{
+    enum { TAIL = 5 }; /* words: "[out] of memory", "OOM when allocating tensor" */
+    struct hb_span before = {l->span.at, l->word[i].span.at};
+    int k = i + 1;
+    while (k < l->count && l->word[k].kind == HB_WORD_TEXT)
+        k++;
+    return is_titled(l) || has_time(before) || (has_head(before) && k <= i + TAIL);
+}
+
+bool hb_report_is_answer(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 5 };
+    static const char *const you[] = {"you", "youre", NULL};
+    static const char *const now[] = {"running", "ran", "getting", "hitting", NULL};
+    static const char *const any[] = {"if", "when", "where", "while", "until", NULL};
+    int whom = hb_sentence_nearest(l, i, FAR, you);
+    return whom >= 0 && hb_sentence_nearest(l, i + 1, i + 1 - whom, now) > whom &&
+           hb_sentence_nearest(l, whom, FAR, any) < 0;
+}

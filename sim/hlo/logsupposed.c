@@ -328,11 +328,14 @@ static bool is_object(const struct hb_sentence *l, int i)
 {
     static const char *const acts[] = {"monitoring", "detecting", "handling",   "reporting",
                                        "avoiding",   "catching",  "preventing", "tracking",
-                                       "surviving",  "logging",   NULL};
+                                       "surviving",  "logging",   "addressing", "mitigating",
+                                       "debugging",  NULL};
     const char *at = l->word[i].span.at, *end = l->word[i].span.end;
     bool name =
         at > l->span.at && at[-1] == '.' && end + 1 < l->span.end && *end == '.' && end[1] != ' ';
-    bool first = i == 1 || (i > 1 && l->word[i - 2].kind == HB_WORD_END);
+    const char *act = i > 0 ? l->word[i - 1].span.at : at;
+    bool quoted = act > l->span.at && act[-1] == '"'; /* as a document has it */
+    bool first = i == 1 || quoted || (i > 1 && l->word[i - 2].kind == HB_WORD_END);
     return name || (first && hb_sentence_is_any(l, i - 1, acts));
 }
 

@@ -356,6 +356,27 @@ static bool is_of_change(const struct hb_log *log)
     return log->mark[HB_MARK_CHANGE] && !log->mark[HB_MARK_NARRATED];
 }
 
+/* A guide, a page of help, an answer to anybody, and nobody tells of himself: what is said there is
+ * of any such error, but for a line that a program printed. */
+static bool is_of_guide(const struct hb_log *log)
+{
+    enum { MANY = 2 };
+    return log->mark[HB_MARK_TEACHES] >= MANY && !log->mark[HB_MARK_NARRATED] &&
+           !log->mark[HB_MARK_PRINTED];
+}
+
+/* In a guide, a message that is only prose. */
+static bool is_taught(const struct hb_log *log, enum hb_log_kind kind)
+{
+    static const enum hb_log_fact figures[] = {HB_FACT_ASKED, HB_FACT_FREE, HB_FACT_CAPACITY};
+    if (!is_of_guide(log) || (kind != HB_LOG_PLAIN && kind != HB_LOG_ANY && kind != HB_LOG_HOST))
+        return false;
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (hb_log_fact(log, kind, figures[i]) >= 0)
+            return false;
+    return true;
+}
+
 /* Whether a message is more than words. */
 static bool is_shown(const struct hb_log *log, enum hb_log_kind kind)
 {
@@ -372,10 +393,10 @@ static const struct source *find_source(const struct hb_log *log, bool shown)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         if (hb_log_seen(log, sources[i].kind) && is_shown(log, sources[i].kind) == shown &&
-            !is_mere_word(log, sources[i].kind) && !is_list_only(log, sources[i].kind) &&
-            !is_bare(log, sources[i].kind) && !is_not_of_tuner(log, sources[i].kind) &&
-            !is_passed_over(log, sources[i].kind) && !is_of_the_host(log, sources[i].kind) &&
-            !is_behind_server(log, sources[i].kind))
+            !is_mere_word(log, sources[i].kind) && !is_taught(log, sources[i].kind) &&
+            !is_list_only(log, sources[i].kind) && !is_bare(log, sources[i].kind) &&
+            !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
+            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

@@ -1,6 +1,13 @@
 # hbmsim explain: texts out of public issue threads, each with what is to be said of it: wanted and
 # available bytes, cause, first advice, set from what solved it where the thread tells. A block begins with `@ THREAD wanted available cause advice`
 # (-: not told; nothing: no message is known); behind a `|` what the thread or the text's reader would have had instead.
+#
+# What a text is worth goes by what stands in it, not by who wrote it:
+# - a line that a program printed (a refusal, with or without figures, a container's status, frames of a stack) is told,
+#   in a guide, a README or a quote as well;
+# - so is what somebody says of his own case, and what he is told of it ("you are running out of memory");
+# - text that explains such errors to anybody (what they are, when they occur, what helps), or only names them, is nothing;
+# - where a sentence leaves open which of these it is, the answer is supposed.
 . tests/tap.sh
 
 table=tests/golden/logs/wild.txt
@@ -398,5 +405,17 @@ available_bytes=null cause=host_memory|I get OOMKilled with 30 instead of 50 Mi 
 # Whose memory: the clause of the refusal tells; a node of a graph is no machine.
 cause=unknown|your ComfyUI node runs out of memory
 cause=host_memory|my node runs out of memory
+EOF
+
+# A guide's prose is nothing; a line within it that a program printed is told, and so is what somebody says of himself.
+rows <<'EOF'
+silent|The RuntimeError: CUDA out of memory occurs when your GPU doesn't have enough memory.\nHere's how to resolve it:
+silent|When a container exceeds its limit, the kernel's OOM killer ends it.\nThis usually means that your pod got too little.
+wanted_bytes=536870912|How to fix CUDA errors: a guide\nThis occurs when your GPU is full:\nRuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB
+cause=unknown|How to fix CUDA errors: a guide\nThis occurs when your GPU is full:\nRuntimeError: CUDA out of memory.
+cause=host_memory|The complete guide to exit codes\nThis usually means too little memory:\n      Reason:       OOMKilled
+cause=unknown|A guide to your GPU, read by me\nI tried it and my GPU is out of memory
+cause=unknown|You are running out of memory on your GPU.\nYou can lower the batch size, see this guide.
+silent|# A question about VRAM\nThe README states "Addressing OOM - tuning requires about 7 x 4 x 4 = 112 GB of VRAM."
 EOF
 finish
