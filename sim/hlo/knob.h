@@ -66,7 +66,7 @@
     X(DRIVER, "other_driver", "",                                                                  \
       "check driver and runtime versions, and what of the device's memory they report")            \
     X(FAULT, "find_fault", "",                                                                     \
-      "find the call that fails first (CUDA_LAUNCH_BLOCKING=1, compute-sanitizer), check indices") \
+      "find the call or the rank that fails first (CUDA_LAUNCH_BLOCKING=1, compute-sanitizer)")    \
     X(DUMP, "look_closer", "",                                                                     \
       "dump the program and let hbmsim say which buffers stand at the peak")
 

@@ -210,13 +210,14 @@ enum {
 
 /* Names that messages carry for the story: of the host an allocation that was refused, a worker
  * that nears its share; of a server its largest batch; of a driver that not even a context was
- * made; of anybody that a limit refused. */
+ * made; of anybody that a limit refused; of what failed that it was waited for in vain. */
 #define HB_LOG_REFUSED "allocation"
 #define HB_LOG_ENDED   "status" /* of a container that was ended, for what is not said */
 #define HB_LOG_WORKER  "worker"
 #define HB_LOG_WARM_UP "warm-up"
 #define HB_LOG_CONTEXT "context"
 #define HB_LOG_LIMIT   "limit"
+#define HB_LOG_TIMEOUT "timeout"
 
 /* An entry of "Largest program allocations" or "Peak buffers". */
 struct hb_log_item {

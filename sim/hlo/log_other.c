@@ -65,6 +65,18 @@ static void take_context(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
+/* "Watchdog caught collective operation timeout": a rank waited in vain for the others. */
+static void take_timeout(struct hb_log_reader *r, const struct hb_form *form,
+                         const struct hb_form_place *place)
+{
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    if (!m) {
+        m = hb_form_open(r, form->kind);
+        hb_form_name(m, form->text);
+    }
+    (void)place;
+}
+
 /* "Tactic Device request: 41472MB Available: 40338MB.", "Skipping tactic 3 due to insufficient
  * memory on requested size of 4294967296 detected for tactic 0x4." Some versions print MB there,
  * too: no device is short of so few bytes. */
@@ -303,6 +315,13 @@ static const struct hb_form rows[] = {
     {"no kernel image is available", K(FAULT), JOINS, .value = NONE},
     {"egmentation fault", K(FAULT), JOINS, .value = NONE},
     {"SIGSEGV", K(FAULT), JOINS, .value = NONE},
+    {"collective operation timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT,
+     .handle = take_timeout},
+    {"NCCL operations have failed or timed out", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT,
+     .handle = take_timeout},
+    {"NCCL timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_timeout},
+    {"NCCL Timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_timeout},
+    {"imed out waiting ", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_timeout},
     /* the C library's, of a heap that was written over */
     {"malloc(): ", K(FAULT), JOINS, .value = NONE},
     {"free(): invalid", K(FAULT), JOINS, .value = NONE},

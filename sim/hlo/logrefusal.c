@@ -232,13 +232,25 @@ static bool is_too_little(const struct hb_sentence *l, int i)
                       hb_sentence_behind(l, i, FAR, MEMORY) >= 0);
 }
 
-/* The status "Resource exhausted" of TensorFlow and XLA, where nothing says that it is of requests
- * or of a quota. */
+/* "Resource exhausted: /data/model.ckpt-6", "ResourceExhaustedError: /data/...": of the disk that a
+ * file lies on */
+static bool is_of_file(struct hb_span rest)
+{
+    if (hb_span_starts(rest, "Error"))
+        hb_span_find(&rest, "Error");
+    hb_span_skip(&rest, "]: '\"");
+    return hb_span_starts(rest, "/") ||
+           (rest.end - rest.at > 3 &&
+            hb_span_starts((struct hb_span){rest.at + 1, rest.end}, ":\\"));
+}
+
+/* The status "Resource exhausted" of TensorFlow and XLA, where nothing says that it is of requests,
+ * of a quota or of a disk. */
 static bool is_status(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {"quota", "message", "rate", "grpc", "messages", "disk"};
     if ((!hb_sentence_is(l, i, "exhausted") && !hb_sentence_is(l, i, "exhaustion")) ||
-        !is_resource(l, i - 1))
+        !is_resource(l, i - 1) || is_of_file((struct hb_span){l->word[i].span.end, l->span.end}))
         return false;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (hb_sentence_has_word(l, others[k]))

@@ -389,6 +389,15 @@ static bool is_mere_word(const struct hb_log *log, enum hb_log_kind kind)
     return is_of_change(log) && log->message[kind].report == HB_REPORT_NONE;
 }
 
+/* What a program that failed of something else had told of its memory before: no failure. */
+static bool is_beside_fault(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return hb_log_seen(log, HB_LOG_FAULT) &&
+           (kind == HB_LOG_TORCH_STATS || kind == HB_LOG_STATS || kind == HB_LOG_MAXTEXT ||
+            kind == HB_LOG_ANALYSIS || kind == HB_LOG_BFC_SOFT || kind == HB_LOG_TACTIC ||
+            kind == HB_LOG_REMAT || kind == HB_LOG_RESHARD);
+}
+
 static const struct source *find_source(const struct hb_log *log, bool shown)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
@@ -396,7 +405,8 @@ static const struct source *find_source(const struct hb_log *log, bool shown)
             !is_mere_word(log, sources[i].kind) && !is_taught(log, sources[i].kind) &&
             !is_list_only(log, sources[i].kind) && !is_bare(log, sources[i].kind) &&
             !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
-            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind))
+            !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind) &&
+            !is_beside_fault(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

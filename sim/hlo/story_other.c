@@ -1,6 +1,7 @@
 /* Stories of what comes with few figures or none, of servers of models, of other runtimes and of
  * the host. */
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/hlo/teller.h"
 
 /* Kinds that say little or nothing in figures: a sentence, a reason, what helps. */
@@ -50,6 +51,17 @@ static const struct small {
      "that it failed."},
 };
 
+/* Some rank waits for a collective that others never begin. */
+static void tell_timeout(const struct teller *t)
+{
+    t->story->title = "A collective operation timed out; the log has no lack of memory.";
+    hb_teller_cause(
+        t, HB_CAUSE_FAULT,
+        "A rank waited in vain for the others: one of them failed, stalled (a slow load "
+        "or save) or went another way through the program. What it printed before "
+        "tells; where it ran out of memory its log says so.");
+}
+
 static void note_times(const struct teller *t)
 {
     int64_t times = t->log->message[t->story->kind].times;
@@ -89,6 +101,8 @@ void hb_tell_small(const struct teller *t)
     }
     if (s->kind == HB_LOG_TACTIC)
         tell_builder(t, free_bytes);
+    if (s->kind == HB_LOG_FAULT && hb_str_same(m->name, HB_LOG_TIMEOUT))
+        tell_timeout(t);
     hb_teller_figures(t, asked >= 0 ? asked : hb_teller_fact(t, HB_FACT_NEEDED),
                       free_bytes >= 0 ? free_bytes : hb_teller_fact(t, HB_FACT_CAPACITY),
                       hb_teller_fact(t, HB_FACT_OVER));

@@ -418,4 +418,19 @@ cause=unknown|A guide to your GPU, read by me\nI tried it and my GPU is out of m
 cause=unknown|You are running out of memory on your GPU.\nYou can lower the batch size, see this guide.
 silent|# A question about VRAM\nThe README states "Addressing OOM - tuning requires about 7 x 4 x 4 = 112 GB of VRAM."
 EOF
+
+# A full disk is no lack of memory; figures that a program told before it failed of something else are none either.
+rows <<'EOF'
+silent|InternalError (see above for traceback): Error writing (tmp) checkpoint file: /home/x/model.ckpt-6: Resource exhausted: /home/x/model.ckpt-6
+silent|errors_impl.ResourceExhaustedError: /home/x/model.ckpt-6.tempstate; No space left on device
+silent|Write failed: Resource exhausted: C:\\data\\model.ckpt
+known=true|Resource exhausted: OOM when allocating tensor
+cause=fault wanted_bytes=null|MA 2.84 GB Max_MA 28.95 GB\n[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5) ran for 600013 milliseconds
+cause=fault|# NCCL timeout error\niter:  130/3000 MA 2.84 GB         Max_MA 28.95 GB         CA 51.92 GB         Max_CA 52 GB
+cause=none|iter:  130/3000 MA 2.84 GB         Max_MA 28.95 GB         CA 51.92 GB         Max_CA 52 GB
+cause=unknown|Watchdog caught collective operation timeout\nCUDA error: out of memory
+EOF
+printf 'Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)\n' >"$work/timeout.log"
+expect 0 hbmsim explain "$work/timeout.log"
+out_has 'A collective operation timed out; the log has no lack of memory.'
 finish
