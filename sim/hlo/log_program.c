@@ -338,6 +338,8 @@ static const struct hb_form rows[] = {
     SIGN("- Use ", TEACHES),
     SIGN("- Enable ", TEACHES),
     SIGN("he dreaded", TEACHES),
+    SIGN("hy this matters", TEACHES),
+    SIGN("What it is:", TEACHES),
     SIGN("xit code 137 means", TEACHES),
     SIGN("xit Code 137 means", TEACHES),
     ROW("our ", TEACHES, "yY", take_your),

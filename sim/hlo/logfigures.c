@@ -354,6 +354,15 @@ static bool exceeds(const struct hb_sentence *l, int i)
            hb_sentence_ahead(l, i + 1, 3, LIMITS) >= 0;
 }
 
+/* "alloc failed for span:128 (1792.00 MiB chunk)": the piece of memory that was refused. */
+static bool is_piece(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 10 };
+    int alloc = hb_sentence_behind(l, i, FAR, ALLOCS);
+    return l->word[i].has_unit && i + 1 < l->count && l->bits[i + 1] == THING && alloc >= 0 &&
+           hb_sentence_ahead(l, alloc, 3, FAILS) >= 0;
+}
+
 struct hb_figures hb_figures_read(struct hb_sentence *l)
 {
     struct hb_amount none = {-1, 1};
@@ -370,6 +379,8 @@ struct hb_figures hb_figures_read(struct hb_sentence *l)
         bool share = is_share(l, i);
         bool of_wanted = last == &f.wanted; /* a share: "7.2 GB wanted of 4.2 GB" */
         last = NULL;
+        if (told < 0 && f.wanted.bytes < 0 && is_piece(l, i))
+            f.wanted = l->word[i].amount;
         if (told < 0 && exceeds(l, i)) {
             f.held = l->word[i].amount;
             continue;

@@ -86,6 +86,14 @@ static bool is_kill_number(const struct hb_sentence *l, int i)
     return false;
 }
 
+/* 'the terminal shows "killed"': the shell's word, quoted */
+static bool is_quoted(const struct hb_sentence *l, int i)
+{
+    struct hb_span s = l->word[i].span;
+    return hb_sentence_is(l, i, "killed") && s.at > l->span.at && s.end < l->span.end &&
+           strchr("\"'`", s.at[-1]) && *s.end == s.at[-1];
+}
+
 bool hb_kill_is_status(const struct hb_sentence *l, int i)
 {
     if (!is_kill_number(l, i) || strcmp(l->word[i].text, "137") != 0)
@@ -111,7 +119,7 @@ bool hb_kill_is(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' && !glued &&
         !hb_refusal_is_compared(l, i - 1)) /* a shell's word, quoted */
         return true;
-    if (is_ended(l, i) || is_ended_by_system(l, i) ||
+    if (is_quoted(l, i) || is_ended(l, i) || is_ended_by_system(l, i) ||
         (hb_sentence_is(l, i, "oomkilled") && !hb_refusal_is_compared(l, i)))
         return true;
     if (hb_sentence_is(l, i, "oom") && hb_sentence_is(l, i + 2, "false")) /* "OOMKilled": false */

@@ -174,12 +174,26 @@ static bool is_acquired(const struct hb_sentence *l, int i)
            (verb && hb_sentence_ahead(l, i, FAR, MEMORY) >= 0);
 }
 
+/* "(socket, malloc, munmap, etc) failed": one of what may have */
+static bool is_listed(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 6 };
+    bool alone = i > 0 && l->word[i - 1].kind == HB_WORD_PAUSE && i + 1 < l->count &&
+                 l->word[i + 1].kind == HB_WORD_PAUSE;
+    for (int k = i + 1; k <= i + FAR && alone; k++)
+        if (hb_sentence_is(l, k, "etc"))
+            return true;
+    return false;
+}
+
 /* "failed to allocate ...", "allocation of ... failed", "bad_alloc" */
 static bool is_failed_allocation(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
     if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
         return false; /* a file: "include/alloc.h:102" */
+    if (is_listed(l, i))
+        return false;
     if (!(l->bits[i] & ALLOCS) && !is_acquired(l, i))
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
@@ -435,7 +449,9 @@ static bool is_grown(const struct hb_sentence *l, int i)
                                        "fills", "takes", "hogs",   NULL};
     enum { FAR = 12, NEAR = 4, WIDE = 16 };
     bool grows = hb_sentence_is_any(l, i, verbs) && hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
-    bool eaten = hb_sentence_is_any(l, i, eats) && hb_sentence_is(l, i + 1, "all") &&
+    static const char *const alls[] = {"all", "whole", "entire", "full", NULL};
+    int all = hb_sentence_is(l, i + 1, "the") || hb_sentence_is(l, i + 1, "my") ? i + 2 : i + 1;
+    bool eaten = hb_sentence_is_any(l, i, eats) && hb_sentence_is_any(l, all, alls) &&
                  hb_sentence_ahead(l, i + 1, NEAR, MEMORY) >= 0;
     if (!grows && !eaten)
         return false;

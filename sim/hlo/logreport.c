@@ -242,8 +242,9 @@ bool hb_report_is_line(const struct hb_sentence *l, int i)
     enum { TAIL = 5 }; /* words: "[out] of memory", "OOM when allocating tensor" */
     struct hb_span before = {l->span.at, l->word[i].span.at};
     int k = i + 1;
-    while (k < l->count && l->word[k].kind == HB_WORD_TEXT)
-        k++;
+    while (k < l->count && (l->word[k].kind == HB_WORD_TEXT || *l->word[k].span.at == '(' ||
+                            *l->word[k].span.at == ')'))
+        k++; /* "Out of memory (OOM) errors occur when ..." goes on */
     return is_titled(l) || has_time(before) || (has_head(before) && k <= i + TAIL);
 }
 

@@ -16,6 +16,8 @@ void hb_sentence_read(struct hb_span s, struct hb_sentence *line)
         bool fixed = hb_sentence_is(line, i, "by") || hb_sentence_is(line, i, "to");
         if (fixed && hb_sentence_is(line, i - 1, "pinned"))
             line->bits[i - 1] = 0; /* "versions pinned by the project" */
+        if (hb_sentence_is(line, i, "cm") && hb_sentence_is(line, i - 1, "ro"))
+            line->bits[i] = DEVICE; /* "ROCm", whose humps part it */
         bool many = hb_sentence_is(line, i - 1, "multi") || hb_sentence_is(line, i - 1, "single");
         bool counted = many && line->bits[i] & DEVICE && line->word[i].span.at[-1] == '-';
         if (counted)

@@ -126,9 +126,12 @@ static bool is_supposed(const struct hb_sentence *l, int i)
     enum { FAR = 3 };
     static const char *const modals[] = {"must", "should", "would", "shall", NULL};
     static const char *const seen[] = {"noticed", "observed", NULL};
+    static const char *const lets[] = {"let", "allow", "letting", "allowing", NULL};
     static const char *const tells[] = {"report", "show", "display", "print", "log", NULL};
     int before = hb_sentence_is(l, i - 1, "be") ? i - 2 : i - 1;
     int wish = hb_sentence_nearest(l, i, i, modals);
+    if (hb_sentence_is_any(l, i - 1, lets) || hb_sentence_is_any(l, i - 2, lets))
+        return true;                                /* "allow it OOM" */
     int next = hb_sentence_next(l, i, FAR, modals); /* "it should" is of something else */
     return (next >= 0 && !hb_sentence_is(l, next - 1, "it")) ||
            (hb_sentence_is(l, wish, "should") &&
