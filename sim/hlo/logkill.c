@@ -38,8 +38,10 @@ static bool is_ended_by_system(const struct hb_sentence *l, int i)
                                          "it",      "job",    NULL};
     bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
     int by = hb_sentence_is(l, i + 2, "the") ? i + 3 : i + 2;
-    if (hb_sentence_is(l, i, "killed") && hb_sentence_is(l, i + 1, "by") &&
-        hb_sentence_is_any(l, by, systems))
+    static const char *const gets[] = {"get", "gets", "got", "is", "was", NULL};
+    bool killed = hb_sentence_is(l, i, "killed") ||
+                  (hb_sentence_is(l, i, "kill") && hb_sentence_is_any(l, i - 1, gets));
+    if (killed && hb_sentence_is(l, i + 1, "by") && hb_sentence_is_any(l, by, systems))
         return true; /* "will be killed by the system" */
     return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
 }

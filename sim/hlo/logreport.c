@@ -53,8 +53,8 @@ static bool is_headline(const struct hb_sentence *l, int i)
     static const char *const heads[] = {
         "bug",   "issue", "help",  "error",  "errors", "question", "a",  "an",  "the", "runtime",
         "torch", "fatal", "still", "always", "then",   "not",      "no", "too", NULL};
-    static const char *const starts[] = {"but",    "then", "otherwise", "so",
-                                         "before", "ends", "ending",    NULL};
+    static const char *const starts[] = {"but",  "then",   "otherwise", "so",      "before",
+                                         "ends", "ending", "since",     "because", NULL};
     enum { SAYS = DEVICE | OWNER | HOST | MEMORY | FAILS | CANNOTS | ALLOCS | SHORT };
     if (hb_sentence_is(l, i, "exceeding")) /* "Exceeding memory surfaces as ..." */
         return false;
@@ -90,28 +90,24 @@ static bool is_titled(const struct hb_sentence *l)
 }
 
 static const char *const events[] = {
-    "get",         "gets",         "got",         "getting",     "gotten",
-    "run",         "runs",         "ran",         "running",     "hit",
-    "hits",        "hitting",      "face",        "faces",       "facing",
-    "faced",       "encounter",    "encounters",  "encountered", "encountering",
-    "meet",        "met",          "meeting",     "throw",       "throws",
-    "throwing",    "thrown",       "threw",       "raise",       "raises",
-    "raised",      "raising",      "rasing",      "crash",       "crashes",
-    "crashed",     "crashing",     "show",        "shows",       "showed",
-    "showing",     "shown",        "see",         "seeing",      "saw",
-    "seen",        "give",         "gives",       "gave",        "goes",
-    "went",        "dies",         "died",        "receive",     "received",
-    "receiving",   "reports",      "reported",    "caused",      "resulted",
-    "led",         "triggered",    "produces",    "produced",    "experience",
-    "experienced", "experiencing", "happened",    "occurred",    "had",
-    "says",        "said",         "keep",        "keeps",       "kept",
-    "fail",        "fails",        "failed",      "returns",     "returned",
-    "prints",      "printed",      "immediately", "suddenly",    "complain",
-    "complains",   "appear",       "appears",     "appeared",    "turns",
-    "turned",      "displays",     "enters",      "stopped",     "stops",
-    "killed",      "kills",        "i",           "my",          "me",
-    "im",          "ive",          "mine",        "still",       "always",
-    NULL};
+    "get",          "gets",         "got",      "getting",  "gotten",      "run",
+    "runs",         "ran",          "running",  "hit",      "hits",        "hitting",
+    "face",         "faces",        "facing",   "faced",    "encounter",   "encounters",
+    "encountered",  "encountering", "meet",     "met",      "meeting",     "throw",
+    "throws",       "throwing",     "thrown",   "threw",    "raise",       "raises",
+    "raised",       "raising",      "rasing",   "crash",    "crashes",     "crashed",
+    "crashing",     "show",         "shows",    "showed",   "showing",     "shown",
+    "see",          "seeing",       "saw",      "seen",     "give",        "gives",
+    "gave",         "goes",         "went",     "dies",     "died",        "receive",
+    "received",     "receiving",    "reports",  "reported", "caused",      "resulted",
+    "led",          "triggered",    "produces", "produced", "experience",  "experienced",
+    "experiencing", "happened",     "occurred", "had",      "says",        "said",
+    "keep",         "keeps",        "kept",     "fail",     "fails",       "failed",
+    "returns",      "returned",     "prints",   "printed",  "immediately", "suddenly",
+    "complain",     "complains",    "appear",   "appears",  "appeared",    "turns",
+    "turned",       "displays",     "enters",   "stopped",  "stops",       "killed",
+    "kills",        "invoked",      "invoking", "i",        "my",          "me",
+    "im",           "ive",          "mine",     "still",    "always",      NULL};
 
 /* "to", "will", "may": what follows has not happened. */
 static bool is_open(const struct hb_sentence *l, int k)

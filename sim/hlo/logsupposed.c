@@ -7,8 +7,9 @@
  * one of them is of those that commits begin with. */
 static int first_of_title(const struct hb_sentence *l, bool *out_tagged)
 {
-    static const char *const kinds[] = {"docs", "doc",  "feat",  "fix", "chore", "refactor",
-                                        "test", "perf", "infra", "ci",  "build"};
+    static const char *const kinds[] = {"docs",     "doc",  "feat", "fix",   "chore",
+                                        "refactor", "test", "perf", "infra", "ci",
+                                        "build",    "FR",   "RFE",  "RFC"};
     struct hb_span tags = l->span;
     hb_span_skip(&tags, "# ");
     while (hb_span_starts(tags, "[") && hb_span_find(&tags, "]"))
@@ -42,7 +43,8 @@ static bool is_change(const struct hb_sentence *l)
         "enable",    "disable", "update",      "use",     "interpret", "propagate", "expose",
         "surface",   "inform",  "print",       "change",  "remove",    "rename",    "refactor",
         "introduce", "make",    "raise",       "bump",    "adds",      "throttle",  "tune",
-        "include",   "clarify", "distinguish", "mention", "recover",   "indicate",  NULL};
+        "include",   "clarify", "distinguish", "mention", "recover",   "indicate",  "find",
+        NULL};
     bool tagged;
     int first = first_of_title(l, &tagged);
     bool path = first < l->count && l->word[first].span.end < l->span.end &&
@@ -185,8 +187,14 @@ static bool is_general(const struct hb_sentence *l, int i)
 {
     static const char *const whens[] = {"when", "whenever", NULL};
     static const char *const any[] = {"a", "an", NULL};
-    static const char *const you[] = {"you", "youre", NULL};
+    static const char *const you[] = {"you", "youre", "your", NULL};
+    static const char *const occurs[] = {"happens", "happen", "occurs", "occur", NULL};
     int when = hb_sentence_nearest(l, i, i, whens);
+    enum { FAR = 6 };
+    int then = hb_sentence_next(l, i, FAR, whens); /* "OOM happens when your GPU runs out of it" */
+    if (then > 0 && hb_sentence_is_any(l, then + 1, you) &&
+        hb_sentence_next(l, then - 2, 1, occurs) > 0)
+        return true;
     bool figure = false; /* "when you hit malloc of size 2147483648 failed": a message */
     for (int k = when + 1; k < l->count; k++)
         figure = figure || l->word[k].kind == HB_WORD_NUMBER;

@@ -48,7 +48,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 4490
+ok "the table has its $count texts" test "$count" -ge 4549
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -442,5 +442,10 @@ cause=host_memory|the terminal shows "killed" after a long time
 wanted_bytes=1879048192|ROCm model arena alloc failed for tensor-span:128 (1792.00 MiB chunk): out of memory
 silent|keep such jobs at low quota, then allow it OOM
 silent|OOM on a device\nWhy this matters\nWhat it is: Out-of-memory (OOM) errors occur when more is asked for.
+known=true|where should i change the batch size since cuda out of memory?
+cause=host_memory|the process saturates RAM and gets kill by OS
+cause=host_memory|Low memory! mem avail: 327 of 5875 MiB\nInvoking oom killer: done
+silent|# FR: Find OOM incident where a specific process was killed\nAdd a flag to find them.
+no=host_memory|# OOM when allocating tensor\nThe OOM error happens when your computer runs out of memory while training.
 EOF
 finish
