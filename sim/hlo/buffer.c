@@ -31,12 +31,20 @@ static bool is_context(const struct hb_hlo_flow *f, uint32_t v)
            value->slot >= hb_hlo_shape_child_slot(&f->m->shapes, shape, CONTEXT_CHILD);
 }
 
+static bool is_argument(const struct hb_hlo_flow *f, uint32_t v)
+{
+    uint32_t node = f->values[v].node;
+    return f->scope_of[node] == 0 &&
+           hb_hlo_op_of(f->m, hb_hlo_node_inst(f, node)) == HB_HLO_OP_PARAMETER;
+}
+
 struct merge {
     struct hb_hlo_buffers *b;
     const struct hb_hlo_flow *f;
     struct hb_hlo_alias *alias;
     struct hb_arena *arena;
-    uint32_t *parent; /* by value */
+    uint32_t *parent;   /* by value */
+    uint32_t *argument; /* of a set, by the value that names it; HB_NONE: it has none */
 };
 
 static uint32_t find_set(struct merge *g, uint32_t value)
@@ -48,12 +56,18 @@ static uint32_t find_set(struct merge *g, uint32_t value)
     return value;
 }
 
+/* Two arguments are two buffers: where a branch or a loop hands both on, XLA copies. */
 static void join_values(struct merge *g, uint32_t a, uint32_t b)
 {
     a = find_set(g, a);
     b = find_set(g, b);
-    if (a != b)
-        g->parent[a > b ? a : b] = a > b ? b : a;
+    uint32_t first = a > b ? b : a, second = a > b ? a : b;
+    bool apart = g->argument[a] != HB_NONE && g->argument[b] != HB_NONE;
+    if (a == b || apart)
+        return;
+    g->parent[second] = first;
+    if (g->argument[first] == HB_NONE)
+        g->argument[first] = g->argument[second];
 }
 
 /* All slots of two nodes, as far as both have them. */
@@ -206,7 +220,7 @@ static void list_values(struct merge *g)
         buffer->space = shape->space ? shape->space : buffer->space;
         buffer->table = buffer->table || shape->type == HB_HLO_TUPLE;
         buffer->constant = buffer->constant || op == HB_HLO_OP_CONSTANT;
-        if (op == HB_HLO_OP_PARAMETER && f->scope_of[f->values[v].node] == 0)
+        if (is_argument(f, v))
             buffer->argument = v;
     }
     uint32_t root = hb_hlo_scope_root(f, 0);
@@ -507,8 +521,11 @@ void hb_hlo_buffers_find(struct hb_arena *arena, const struct hb_hlo_flow *f,
     out->buffer_of = hb_arena_alloc(arena, f->value_count, sizeof *out->buffer_of);
     out->list = hb_arena_alloc(arena, f->value_count, sizeof *out->list);
     g.parent = hb_arena_alloc(arena, f->value_count, sizeof *g.parent);
-    for (uint32_t v = 0; v < f->value_count; v++)
+    g.argument = hb_arena_alloc(arena, f->value_count, sizeof *g.argument);
+    for (uint32_t v = 0; v < f->value_count; v++) {
         g.parent[v] = v;
+        g.argument[v] = is_argument(f, v) ? v : HB_NONE;
+    }
     join_all(&g);
     number_buffers(&g);
     out->items = hb_arena_alloc(arena, out->count, sizeof *out->items);

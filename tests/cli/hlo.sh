@@ -262,4 +262,9 @@ expect 0 sh -c 'cat "$1" | "$HBMSIM" hlo - -o "$2"' sh "$work/long.hlo" "$work/o
 sed -i 's/^<stdin>/FILE/' "$work/of_pipe"
 sed -i "s|^$work/long.hlo|FILE|" "$work/of_file"
 same "$work/of_file" "$work/of_pipe"
+
+# Branches that hand on different arguments do not make one buffer of these.
+printf 'HloModule c\nsame { ROOT x = f32[1024] parameter(0) }\nENTRY e {\n  p = pred[] parameter(0)\n  a = f32[1024] parameter(1)\n  b = f32[1024] parameter(2)\n  c = f32[1024] conditional(p, a, b), true_computation=same, false_computation=same\n  ROOT r = f32[1024] add(b, c)\n}\n' >"$work/cond.hlo"
+expect 0 hbmsim hlo "$work/cond.hlo" --json
+out_has '"argument_bytes": 8193'
 finish
