@@ -195,6 +195,8 @@ enum hb_log_mark {
     HB_MARK_NARRATED, /* somebody tells of himself: "I tried ..." */
     HB_MARK_CHANGE,   /* of a program's source: what is done about memory, not what happened */
     HB_MARK_TEACHES,  /* of anybody's: what such an error is, how to avoid it */
+    HB_MARK_ADVISES,  /* ... or of him who is answered, or of a library that warns: "You should" */
+    HB_MARK_TAUGHT,   /* a refusal stands in such a line */
     HB_MARK_PRINTED,  /* a refusal, or a process that was ended, is a line of its own */
     HB_MARK_COUNT
 };

@@ -225,12 +225,16 @@ enum hb_report hb_report_of(const struct hb_sentence *l, int i)
     return said ? HB_REPORT_SAID : HB_REPORT_NONE;
 }
 
-/* "RuntimeError:", "Reason:": what a printed line begins with. */
-static bool has_head(struct hb_span before)
+/* "RuntimeError:", "Reason:", "MemoryError": what a printed line begins with. */
+static bool has_head(struct hb_span line, struct hb_span before)
 {
     enum { FAR = 48 };
-    struct hb_span head = hb_span_first(before, FAR);
-    return hb_span_has(head, ":") || hb_span_has(head, "Error");
+    struct hb_span head = hb_span_first(before, FAR), word = line;
+    hb_span_skip(&word, " \t>`");
+    struct hb_span rest = word;
+    if (hb_span_find(&rest, " "))
+        word.end = rest.at;
+    return hb_span_has(head, ":") || hb_span_has(head, "Error") || hb_span_has(word, "Error");
 }
 
 bool hb_report_is_line(const struct hb_sentence *l, int i)
@@ -241,7 +245,7 @@ bool hb_report_is_line(const struct hb_sentence *l, int i)
     while (k < l->count && (l->word[k].kind == HB_WORD_TEXT || *l->word[k].span.at == '(' ||
                             *l->word[k].span.at == ')'))
         k++; /* "Out of memory (OOM) errors occur when ..." goes on */
-    return is_titled(l) || has_time(before) || (has_head(before) && k <= i + TAIL);
+    return is_titled(l) || has_time(before) || (has_head(l->span, before) && k <= i + TAIL);
 }
 
 bool hb_report_is_answer(const struct hb_sentence *l, int i)

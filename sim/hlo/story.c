@@ -361,8 +361,10 @@ static bool is_of_change(const struct hb_log *log)
 static bool is_of_guide(const struct hb_log *log)
 {
     enum { MANY = 2 };
-    return log->mark[HB_MARK_TEACHES] >= MANY && !log->mark[HB_MARK_NARRATED] &&
-           !log->mark[HB_MARK_PRINTED];
+    const int64_t *mark = log->mark;
+    return mark[HB_MARK_TEACHES] + mark[HB_MARK_ADVISES] >= MANY &&
+           (mark[HB_MARK_TEACHES] || mark[HB_MARK_TAUGHT]) && !mark[HB_MARK_NARRATED] &&
+           !mark[HB_MARK_PRINTED];
 }
 
 /* In a guide, a message that is only prose. */

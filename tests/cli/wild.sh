@@ -7,6 +7,7 @@
 #   in a guide, a README or a quote as well;
 # - so is what somebody says of his own case, and what he is told of it ("you are running out of memory");
 # - text that explains such errors to anybody (what they are, when they occur, what helps), or only names them, is nothing;
+# - what a library warns of or a tracker's form asks for ("You should ...") makes no guide of a text, except in a refusal's own line;
 # - where a sentence leaves open which of these it is, the answer is supposed.
 . tests/tap.sh
 
@@ -416,6 +417,11 @@ cause=unknown|How to fix CUDA errors: a guide\nThis occurs when your GPU is full
 cause=host_memory|The complete guide to exit codes\nThis usually means too little memory:\n      Reason:       OOMKilled
 cause=unknown|A guide to your GPU, read by me\nI tried it and my GPU is out of memory
 cause=unknown|You are running out of memory on your GPU.\nYou can lower the batch size, see this guide.
+cause=host_memory|WARNING: You should consider upgrading pip.\nYou may see the guide of this model.\nKilled
+cause=host_memory|You should train this model.\nYou can ignore this.\nrun.sh: line 3:  4711 Killed   python train.py
+cause=unknown|CUDA out of memory\nPlease read our contributing guide before filing. You can also join the channel.
+cause=host_memory|MemoryError\nThis error is of your allocator. You can lower the batch size.
+silent|You can run out of memory, as this guide tells.
 silent|# A question about VRAM\nThe README states "Addressing OOM - tuning requires about 7 x 4 x 4 = 112 GB of VRAM."
 EOF
 
