@@ -364,8 +364,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
-    if (hb_search_by_memory(s) || s->ask->budget_bytes == INT64_MAX ||
-        cell.mesh[HB_AX_PIPELINE] > 1) {
+    if (hb_search_by_memory(s)) {
         raise_node(s, index, HB_FATE_NODE_BOUND);
         return;
     }
