@@ -138,6 +138,57 @@ static void printed_texts_may_be_empty(void **state)
     assert_string_equal(hb_arena_printf(arena, "%d.%s", 12, "x"), "12.x");
 }
 
+/* What was there stays, what is new is zero, whatever lay there before. */
+static void pieces_grow(void **state)
+{
+    (void)state;
+    enum { MOST = 3000 };
+    unsigned char *piece = NULL;
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    memset(hb_arena_raw(arena, 200 * MOST, 1), 0xff, 200 * MOST);
+    hb_arena_rewind(arena, mark);
+    for (size_t bytes = 0, more = 1; bytes < MOST; bytes = more, more += more / 3 + 1) {
+        piece = hb_arena_grow(arena, piece, bytes, more);
+        for (size_t i = 0; i < more; i++)
+            assert_int_equal(piece[i], i < bytes ? (i % 251) + 1 : 0);
+        for (size_t i = bytes; i < more; i++)
+            piece[i] = (unsigned char)(i % 251 + 1);
+        if (more % 2)
+            memset(hb_arena_raw(arena, 5, 1), 0xff, 5);
+    }
+}
+
+/* Of this process, as the kernel counts it; 0: it does not tell. */
+static size_t mapped_bytes(void)
+{
+    char text[64] = "";
+    FILE *f = fopen("/proc/self/statm", "r");
+    size_t len = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    return len ? strtoull(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* Of what is emptied so much is kept for later, and the rest given back. */
+static void what_is_spare_has_a_limit(void **state)
+{
+    (void)state;
+    enum { BLOCK = 150 << 20, BLOCKS = 4, MOST = 256 << 20, SLACK = 16 << 20 };
+    struct hb_arena_mark mark = hb_arena_mark(arena);
+    size_t before = mapped_bytes();
+    for (int i = 0; i < BLOCKS; i++)
+        hb_arena_raw(arena, BLOCK, 1);
+    if (before == 0 || mapped_bytes() - before < (size_t)BLOCK * BLOCKS)
+        skip(); /* it is not asked of the system block by block, as under sanitizers */
+    for (int again = 0; again < 2; again++) {
+        hb_arena_rewind(arena, mark);
+        assert_true(mapped_bytes() - before <= MOST + SLACK);
+        assert_true(mapped_bytes() - before >= BLOCK);
+        hb_arena_raw(arena, BLOCK, 1); /* there still */
+        assert_true(mapped_bytes() - before <= MOST + SLACK);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +199,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(printed_texts_may_be_empty, start, end),
         cmocka_unit_test_setup_teardown(reserved_room_is_there, start, end),
         cmocka_unit_test_setup_teardown(a_piece_may_exceed_a_block, start, end),
+        cmocka_unit_test_setup_teardown(pieces_grow, start, end),
+        cmocka_unit_test_setup_teardown(what_is_spare_has_a_limit, start, end),
         cmocka_unit_test_setup_teardown(running_out_ends_with_status_3, start, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

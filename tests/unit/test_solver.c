@@ -13,7 +13,7 @@
 #include "solver/plan.h"
 #include "solver/remedy.h"
 #include "solver/sample.h"
-#include "solver/segment.h"
+#include "solver/segment_build.h"
 #include "solver/space.h"
 #include "solver/stop.h"
 #include "solver/torch_space.h"
@@ -340,6 +340,28 @@ static void samples_lie_evenly_on_the_menu(void **state)
     }
 }
 
+/* In a slot is lent what is empty at one of its ops at least. */
+static void memory_is_lent_where_it_is_empty(void **state)
+{
+    (void)state;
+    enum { OPS = 7 };
+    struct hb_slot slot;
+    struct hb_segment segment = {.slots = &slot, .slot_count = 1};
+    struct hb_lend_slot lends = {.bytes = 100};
+    struct hb_building w = {.s = &segment, .lends = &lends};
+    for (slot.first_op = 0; slot.first_op < OPS; slot.first_op++)
+        for (slot.end_op = slot.first_op + 1; slot.end_op <= OPS; slot.end_op++)
+            for (lends.after = -1; lends.after < OPS; lends.after++)
+                for (lends.until = lends.after; lends.until <= OPS; lends.until++) {
+                    bool empty = false;
+                    for (int32_t t = (int32_t)slot.first_op; t < (int32_t)slot.end_op; t++)
+                        empty = empty || (t > lends.after && t <= lends.until);
+                    assert_true(hb_building_lends(&w, 0, 0) == empty);
+                }
+    w.lends = NULL;
+    assert_false(hb_building_lends(&w, 0, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +375,7 @@ int main(void)
         TEST(stacks_unrolled_in_part_are_sampled),
         TEST(runs_have_names_of_their_own),
         TEST(gradients_are_there_in_all_programs),
+        TEST(memory_is_lent_where_it_is_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
