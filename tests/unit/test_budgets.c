@@ -1,0 +1,159 @@
+/* Searches of small spaces on budgets that are exactly what some configuration takes, and a byte
+ * less: what trying all finds, with and without what is known of other budgets. */
+#include "tests/unit/unit.h"
+#include "tests/unit/unit_spec.h"
+
+#include <math.h>
+
+#include "hw/device.h"
+#include "solver/plan.h"
+#include "solver/proof.h"
+
+enum { MOST_BUDGETS = 5, POLICIES = 3, MORE_PERCENT = 40 };
+
+static struct unit u;
+static int proofs, infinite;
+
+struct space {
+    struct hb_spec spec;
+    struct hb_device device;
+    struct hb_plan_ask ask; /* at the budget before, and its plan */
+    struct hb_plan plan;
+};
+
+static void open_space(const char *text, struct space *s)
+{
+    s->spec = unit_spec(&u, text);
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, s->spec.hardware.device,
+                               (struct hb_loc){0}, &s->device));
+    hb_plan_ask_make(&u.env, &s->spec, &s->device, &s->ask);
+    s->ask.polish = false;
+    s->ask.most_policies = POLICIES;
+    s->ask.most_effort = 0;
+}
+
+/* What is proven of each cell by itself is no more than its best is, and no less than the plan
+ * where it was not searched. Returns the best of all; INFINITY: nothing fits. */
+static double check_cells(const struct hb_plan_ask *ask, const struct hb_plan *plan)
+{
+    double least = INFINITY;
+    for (uint32_t i = 0; i < plan->space.cell_count; i++) {
+        struct hb_plan one = *plan;
+        struct hb_candidate best;
+        bool found, searched = plan->rows[i].runs > 0 || plan->rows[i].fate == HB_FATE_SEARCHED;
+        one.space.cells += i;
+        one.space.cell_count = 1;
+        assert_true(hb_plan_exhaust(u.env.arena, ask, &one, 1e5, &best, &found));
+        double proven = hb_proof_value(ask, plan, hb_proof_node(plan, i), i);
+        assert_true(!found || proven <= best.value);
+        assert_true(searched || proven >= (plan->found ? plan->best.value : INFINITY));
+        proofs++;
+        infinite += !(proven < INFINITY);
+        least = found ? fmin(least, best.value) : least;
+    }
+    return least;
+}
+
+/* The plan at a budget is the best of all; its value, INFINITY where nothing fits. */
+static double find(const struct hb_plan_ask *ask, int64_t budget_bytes, struct hb_plan *out)
+{
+    struct hb_plan_ask own = *ask;
+    own.budget_bytes = budget_bytes;
+    assert_true(hb_plan_find(u.env.arena, &own, out));
+    double best = check_cells(&own, out);
+    assert_true(out->found == (best < INFINITY));
+    assert_true(out->status == (out->found ? HB_PLAN_OPTIMAL : HB_PLAN_INFEASIBLE));
+    if (!out->found)
+        return INFINITY;
+    assert_true(out->best.peak_bytes <= budget_bytes);
+    assert_true(best <= out->best.value && best >= out->best.value);
+    return out->best.value;
+}
+
+static bool is_beside(const struct hb_plan *a, const struct hb_plan *b)
+{
+    const struct hb_cell *x = &a->space.cells[a->best.cell], *y = &b->space.cells[b->best.cell];
+    return memcmp(x->mesh, y->mesh, sizeof x->mesh) == 0 && x->batch_global == y->batch_global &&
+           x->accumulate == y->accumulate;
+}
+
+/* With more room, by itself and after this one: only near its plan, and everywhere. */
+static void check_more(const struct space *s, int64_t budget_bytes)
+{
+    struct hb_plan_ask again = s->ask;
+    struct hb_plan alone, after, near;
+    again.budget_bytes = budget_bytes;
+    assert_true(hb_plan_find(u.env.arena, &again, &alone) && alone.found);
+    double best = alone.best.value;
+    again.like = &s->plan;
+    assert_true(hb_plan_find(u.env.arena, &again, &after) && after.found);
+    assert_true(after.best.value <= best && after.best.value >= best);
+    again.near = true;
+    assert_true(hb_plan_find(u.env.arena, &again, &near) && near.found);
+    assert_true(is_beside(&near, &s->plan));
+    assert_true(near.best.value >= best && near.best.value <= s->plan.best.value);
+    assert_true(!is_beside(&alone, &s->plan) || near.best.value <= best);
+}
+
+/* Down from all there is, by what each plan takes less one byte, to where nothing fits. */
+static void check(const char *text)
+{
+    struct space s;
+    struct hb_plan plan;
+    open_space(text, &s);
+    int64_t all_bytes = s.ask.budget_bytes, budget_bytes = all_bytes;
+    double last = 0;
+    int budgets = 0;
+    for (; budgets < MOST_BUDGETS; budgets++) {
+        double value = find(&s.ask, budget_bytes, &s.plan);
+        s.ask.menus = s.plan.searched; /* for all that comes */
+        assert_true(value >= last);
+        if (!(value < INFINITY))
+            break;
+        s.ask.budget_bytes = s.plan.best.peak_bytes;
+        assert_true(find(&s.ask, s.ask.budget_bytes, &plan) <= value);
+        check_more(&s, s.ask.budget_bytes + s.ask.budget_bytes * MORE_PERCENT / 100);
+        budget_bytes = s.plan.best.peak_bytes - 1;
+        last = value;
+    }
+    print_message("# %d budgets, %.0f configurations, %d proofs, %d infinite\n", budgets,
+                  s.plan.counts.raw, proofs, infinite);
+    struct hb_plan_ask least = s.ask;
+    least.objective = HB_OBJ_MEMORY;
+    double bytes = find(&least, all_bytes, &plan);
+    assert_true(bytes <= (double)plan.best.peak_bytes && bytes >= (double)plan.best.peak_bytes);
+    assert_true(find(&s.ask, plan.best.peak_bytes, &s.plan) < INFINITY);
+    assert_false(find(&s.ask, plan.best.peak_bytes - 1, &s.plan) < INFINITY);
+}
+
+#define MODEL(more)                                                                                \
+    "model:\n  d_model: 512\n  vocab: 2048\n  blocks:\n"                                           \
+    "    - {name: a, repeat: 4, attention: {heads: 4}, mlp: {d_ff: 2048}}\n"                       \
+    "    - {name: b, repeat: 2, attention: {heads: 4}, mlp: {d_ff: 1024}}\n"                       \
+    "batch: {global: 16, seq: 1024}\nmesh: {fsdp: 4}\n" more
+
+static void budgets_are_met_to_the_byte(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        MODEL("hardware: {device: tpu-v5p, count: 4}\n"
+              "plan: {search: {mesh: [data, fsdp], remat: true, loss_chunks: [1, 4]}}\n"),
+        MODEL("hardware: {device: tpu-v5e, count: 4}\n"
+              "plan: {objective: step_time, search: {mesh: [fsdp, tensor], remat: true,"
+              " stack: [scan, nested], optimizer_offload: [none, pinned_host]}}\n"),
+        MODEL("hardware: {device: nvidia-h100, count: 4}\n"
+              "plan: {search: {mesh: [data, fsdp, pipeline], remat: true, stack: [scan, loop],"
+              " batch: {accumulate: [1, 2]}}}\n"),
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        unit_start(&u);
+        check(texts[i]);
+        unit_end(&u);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(budgets_are_met_to_the_byte)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
