@@ -1,0 +1,173 @@
+/* What an advice says of its levers, and what a margin asks of a search. */
+#include "tests/unit/unit.h"
+#include "tests/unit/unit_spec.h"
+
+#include "hw/device.h"
+#include "sim/engine/measure.h"
+#include "solver/advise.h"
+#include "solver/margin.h"
+
+static struct unit u;
+
+static int start(void **state)
+{
+    (void)state;
+    unit_start(&u);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    unit_end(&u);
+    return 0;
+}
+
+static struct hb_device device_of(const struct hb_spec *spec)
+{
+    struct hb_device device;
+    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, &device));
+    return device;
+}
+
+#define MODEL(more)                                                                                \
+    "model:\n  d_model: 512\n  vocab: 4096\n  blocks:\n"                                           \
+    "    - {name: a, repeat: 4, attention: {heads: 4}, mlp: {d_ff: 2048}}\n"                       \
+    "batch: {global: 16, seq: 1024}\nmesh: {fsdp: 4}\n" more
+
+static const struct hb_advice *knob_of(const struct hb_advice_list *list, const char *name,
+                                       size_t len)
+{
+    for (uint32_t i = 0; i < list->knob_count; i++)
+        if (strlen(list->knobs[i].name) == len && memcmp(list->knobs[i].name, name, len) == 0)
+            return &list->knobs[i];
+    return NULL;
+}
+
+/* "ONE, TWO", of which a name may have a comma itself. Returns whether it was one of two knobs. */
+static bool check_pair(const struct hb_advice_list *list, const struct hb_advice *pair)
+{
+    for (const char *at = strstr(pair->name, ", "); at; at = strstr(at + 1, ", ")) {
+        const struct hb_advice *one = knob_of(list, pair->name, (size_t)(at - pair->name));
+        const struct hb_advice *two = knob_of(list, at + 2, strlen(at + 2));
+        if (!one || !two)
+            continue;
+        assert_true(one->lever != two->lever && one->applies && two->applies);
+        assert_true(pair->freed_bytes > one->freed_bytes && pair->freed_bytes > two->freed_bytes);
+        return true;
+    }
+    return false;
+}
+
+/* "KEY = VALUE, KEY = VALUE" set in the text. False: the name is no such thing. */
+static bool set_all(struct hb_node *root, const char *name)
+{
+    while (*name) {
+        const char *is = strstr(name, " = "), *next = is ? strstr(is, ", ") : NULL;
+        while (next && !strstr(next, " = "))
+            next = NULL;
+        if (!is)
+            return false;
+        const char *end = next ? next : is + strlen(is);
+        const char *set = hb_arena_printf(u.env.arena, "%.*s=%.*s", (int)(is - name), name,
+                                          (int)(end - is - 3), is + 3);
+        if (!hb_schema_set(u.env.arena, &u.diag, root, set))
+            return false;
+        name = next ? next + 2 : end;
+    }
+    return true;
+}
+
+/* What a knob says of itself is what the same file says with its keys set. Returns whether it was
+ * asked. */
+static bool check_knob(const char *text, const struct hb_device *device,
+                       const struct hb_advice_list *list, const struct hb_advice *knob)
+{
+    struct hb_node *root;
+    struct hb_spec spec;
+    int64_t bytes, ns;
+    assert_true(knob->applies == (knob->freed_bytes != 0 || knob->cost_ns != 0));
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root));
+    if (!knob->applies || !set_all(root, knob->name) ||
+        !hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec) ||
+        !hb_measure_both(u.env.arena, &u.diag, &spec, device, &bytes, &ns))
+        return false;
+    assert_int_equal(knob->freed_bytes, list->peak_bytes - bytes);
+    assert_int_equal(knob->cost_ns, ns - list->step_ns);
+    return true;
+}
+
+/* Pairs free more than each of their knobs; all are in order, and what has no effect comes last. */
+static void pairs_free_more_than_their_knobs(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        MODEL("hardware: {device: tpu-v5e, count: 4}\n"),
+        MODEL("hardware: {device: tpu-v6e, count: 4}\nloss: {chunks: 8, dot: bf16}\n"
+              "optimizer: {name: adafactor, offload: pinned_host}\nremat: {policy: full}\n"
+              "precision: {params: bf16}\nstack: {form: nested}\n"),
+        MODEL("hardware: {device: nvidia-h100, count: 4}\nremat: {policy: full}\n"
+              "optimizer: {name: sgd}\nprecision: {params: bf16}\n"),
+        MODEL("hardware: {device: amd-mi300x, count: 4}\nremat: {policy: none}\n"),
+    };
+    int known = 0, asked = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct hb_spec spec = unit_spec(&u, texts[i]);
+        struct hb_device device = device_of(&spec);
+        struct hb_advice_list list;
+        assert_true(hb_advise_find(&u.env, &spec, &device, &list));
+        for (uint32_t k = 0; k < list.pair_count; k++) {
+            known += check_pair(&list, &list.pairs[k]);
+            assert_true(k == 0 || list.pairs[k].freed_bytes <= list.pairs[k - 1].freed_bytes);
+        }
+        for (uint32_t k = 0; k < list.knob_count; k++)
+            asked += check_knob(texts[i], &device, &list, &list.knobs[k]);
+        for (uint32_t k = 1; k < list.knob_count; k++)
+            assert_true(list.knobs[k - 1].applies > list.knobs[k].applies ||
+                        (list.knobs[k - 1].applies == list.knobs[k].applies &&
+                         list.knobs[k - 1].freed_bytes >= list.knobs[k].freed_bytes));
+    }
+    assert_true(known > 20 && asked > 20);
+}
+
+/* What is left of a budget; -1: the text is refused. */
+static int64_t budget_with(const char *margin)
+{
+    enum { ALL = 1000 << 20 };
+    struct hb_spec spec = {.plan = {.margin = margin, .confidence = 0.9}};
+    struct hb_plan_ask ask = {.env = &u.env, .spec = &spec, .budget_bytes = ALL};
+    struct hb_margin out;
+    if (!hb_margin_apply(&ask, &out))
+        return -1;
+    assert_int_equal(ask.whole_bytes, ALL);
+    assert_true((ask.confidence > 0) == (out.kind == HB_MARGIN_CONFIDENT));
+    return ask.budget_bytes >> 20;
+}
+
+static void margins_are_bytes_or_parts(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",     "%",    "x%",   "5%%",  "5%x", "-1%",       "100%",
+                                        "nan%", "101%", "5 %x", "NONE", "2XB", "confident "};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (budget_with(wrong[i]) >= 0)
+            fail_msg("'%s' is a margin", wrong[i]);
+    assert_int_equal(budget_with("confident"), 1000);
+    assert_int_equal(budget_with("none"), 1000);
+    assert_int_equal(budget_with("0%"), 1000);
+    assert_int_equal(budget_with("25%"), 750);
+    assert_int_equal(budget_with("99%"), 10);
+    assert_int_equal(budget_with("300MiB"), 700);
+    assert_int_equal(budget_with("1000MiB"), 0);
+    assert_int_equal(budget_with("2GiB"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pairs_free_more_than_their_knobs, start, end),
+        cmocka_unit_test_setup_teardown(margins_are_bytes_or_parts, start, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
