@@ -392,6 +392,157 @@ static void drawn_graphs_move_as_if_asked_one_by_one(void **state)
     }
 }
 
+enum { SHIFTED = 9, BEFORE = 5 };
+
+/* A computation of ops that each read some of those before them. */
+static void draw_comp(struct hb_rng *rng, uint32_t ops)
+{
+    uint32_t first = g.op_count, rank = (uint32_t)hb_rng_range(rng, 1, 1000);
+    for (uint32_t i = 0; i < ops; i++) {
+        uint32_t at = hb_graph_add_op(&g), reads = i ? (uint32_t)hb_rng_next(rng) : 0;
+        uint32_t after = i && hb_rng_range(rng, 0, 3) == 0 ? (uint32_t)hb_rng_next(rng) : 0;
+        reads &= (uint32_t)hb_rng_next(rng) & ((1u << i) - 1);
+        after &= (uint32_t)hb_rng_next(rng) & ((1u << i) - 1) & ~reads;
+        for (uint32_t k = 0; k < i; k++)
+            if (reads >> k & 1)
+                hb_graph_add_ref(&g, HB_GRAPH_OPERAND, first + k);
+        for (uint32_t k = 0; k < i; k++)
+            if (after >> k & 1)
+                hb_graph_add_ref(&g, HB_GRAPH_AFTER, first + k);
+        for (uint32_t k = 0; k < i; k++)
+            for (uint32_t v = 0; reads >> k & 1 && v < g.ops[first + k].value_count; v++) {
+                hb_graph_add_ref(&g, HB_GRAPH_USES, g.ops[first + k].first_value + v);
+                hb_graph_touch(&g, g.ops[first + k].first_value + v, HB_GRAPH_OP, at);
+            }
+        for (int64_t v = hb_rng_range(rng, 0, 2); v > 0; v--)
+            hb_graph_add_value(&g, hb_rng_range(rng, 0, 4));
+        g.ops[at].given = !reads && hb_rng_range(rng, 0, 1);
+        g.ops[at].scalar = hb_rng_range(rng, 0, 9) == 0;
+        g.ops[at].rank = rank = (rank * 7 + 13) % 1009; /* no two the same */
+    }
+    g.comps[g.ops[first].comp].root = first + ops - 1;
+}
+
+/* The list without a queue: all that is ready is looked at each time. */
+struct slow_list {
+    bool placed[SHIFTED], ready[SHIFTED];
+    int64_t freed[SHIFTED];
+    uint32_t stamps[SHIFTED], stamp;
+};
+
+static int64_t slow_freed(const struct slow_list *l, uint32_t at)
+{
+    int64_t sum = 0;
+    if (g.ops[at].scalar)
+        return INT64_MAX;
+    for (uint32_t v = 0; v < g.ops[at].value_count && !g.ops[at].given; v++)
+        sum -= g.values[g.ops[at].first_value + v].bytes;
+    for (uint32_t v = 0; v < g.value_count; v++) {
+        int others = 0;
+        for (uint32_t i = 0; i < g.op_count; i++)
+            others += i != at && !l->placed[i] && follows(i, v, HB_GRAPH_USES);
+        if (follows(at, v, HB_GRAPH_USES) && !others && !g.ops[g.values[v].op].given)
+            sum += g.values[v].bytes;
+    }
+    return sum;
+}
+
+static void slow_push(struct slow_list *l, uint32_t at)
+{
+    l->ready[at] = true;
+    l->freed[at] = slow_freed(l, at);
+    l->stamps[at] = ++l->stamp;
+}
+
+static uint32_t slow_best(const struct slow_list *l)
+{
+    uint32_t best = HB_NONE;
+    for (uint32_t i = 0; i < g.op_count; i++) {
+        if (!l->ready[i])
+            continue;
+        int64_t users = hb_graph_user_count(&g, i),
+                than = best == HB_NONE ? 0 : hb_graph_user_count(&g, best);
+        if (best == HB_NONE || l->freed[i] > l->freed[best] ||
+            (l->freed[i] == l->freed[best] &&
+             (users > than || (users == than && l->stamps[i] > l->stamps[best]))))
+            best = i;
+    }
+    return best;
+}
+
+/* Those that wait for it, readers first; then those that free more now, as it reads. */
+static void slow_place(struct slow_list *l, uint32_t at)
+{
+    static const enum hb_graph_ref kinds[] = {HB_GRAPH_OPERAND, HB_GRAPH_AFTER};
+    l->placed[at] = true;
+    l->ready[at] = false;
+    for (int k = 0; k < 2; k++)
+        for (uint32_t i = 0; i < g.op_count; i++)
+            if (follows(i, at, kinds[k]) && !l->ready[i] && has_all(l->placed, i, true))
+                slow_push(l, i);
+    for (uint32_t r = 0; r < hb_graph_ref_count(&g, at, HB_GRAPH_OPERAND); r++)
+        for (uint32_t i = 0; i < g.op_count; i++)
+            if (l->ready[i] &&
+                follows(i, hb_graph_refs(&g, at, HB_GRAPH_OPERAND)[r], HB_GRAPH_OPERAND) &&
+                l->freed[i] != slow_freed(l, i))
+                slow_push(l, i);
+}
+
+static void check_list(const uint32_t *row)
+{
+    struct slow_list l = {.stamp = 0};
+    for (uint32_t i = 0; i < g.op_count; i++)
+        if (has_all(l.placed, i, true))
+            slow_push(&l, i);
+    for (uint32_t i = 0; i < g.op_count; i++) {
+        uint32_t best = slow_best(&l);
+        assert_int_equal(row[i], best);
+        slow_place(&l, best);
+    }
+}
+
+/* How a computation is put in order does not depend on where in the graph it stands; all of it
+ * comes, each behind what it reads, in the list as if all were looked at each time. */
+static void a_computation_is_ordered_by_itself(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        uint32_t alone[HB_ORDER_KINDS][SHIFTED];
+        struct hb_rng rng = hb_rng_seed(seed);
+        open_graph();
+        draw_comp(&rng, SHIFTED);
+        hb_graph_close(&g);
+        for (int kind = 0; kind < HB_ORDER_KINDS; kind++) {
+            bool there[SHIFTED] = {false};
+            memcpy(alone[kind], hb_graph_order_make(u.env.arena, &g, (enum hb_order_kind)kind),
+                   sizeof alone[kind]);
+            for (int i = 0; i < SHIFTED; i++) {
+                assert_true(!there[alone[kind][i]] && has_all(there, alone[kind][i], true));
+                there[alone[kind][i]] = true;
+            }
+        }
+        check_list(alone[HB_ORDER_LIST]);
+        unit_end(&u);
+        open_graph();
+        for (int i = 0; i + 1 < BEFORE; i++)
+            op(HB_NONE, HB_NONE, 3);
+        uint32_t runs = hb_graph_add_op(&g);
+        hb_graph_add_ref(&g, HB_GRAPH_RUNS, 1);
+        g.comps[0].root = runs;
+        hb_graph_add_comp(&g);
+        rng = hb_rng_seed(seed);
+        draw_comp(&rng, SHIFTED);
+        hb_graph_close(&g);
+        for (int kind = 0; kind < HB_ORDER_KINDS; kind++) {
+            const uint32_t *row =
+                hb_graph_order_make(u.env.arena, &g, (enum hb_order_kind)kind) + BEFORE;
+            for (int i = 0; i < SHIFTED; i++)
+                assert_int_equal(row[i], alone[kind][i] + BEFORE);
+        }
+        unit_end(&u);
+    }
+}
+
 /* A loop hands back all that it is given: the list puts what makes less before it. */
 static void a_loop_makes_what_it_is_given(void **state)
 {
@@ -460,6 +611,7 @@ static void a_program_becomes_a_graph(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_computation_is_ordered_by_itself),
         cmocka_unit_test(the_list_is_greedy),
         cmocka_unit_test(constants_weigh_nothing),
         cmocka_unit_test(ties_of_the_list),
