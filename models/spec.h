@@ -194,6 +194,24 @@ struct hb_remat {
     uint32_t offload; /* mask of tensor names */
 };
 
+/* What torchtitan's own selective checkpoints keep: every second product, and attention. */
+enum {
+    HB_TITANS_LIST = 1 << HB_TN_Q | 1 << HB_TN_V | 1 << HB_TN_ATTN_CTX | 1 << HB_TN_MLP_GATE |
+                     1 << HB_TN_MLP_DOWN
+};
+
+/* Beyond the layer's input, which a checkpoint has anyway. */
+static inline uint32_t hb_remat_list(const struct hb_remat *r)
+{
+    return r->policy == HB_POLICY_NAMES ? r->save & ~(1u << HB_TN_LAYER_IN) : 0;
+}
+
+/* A list that is not torchtitan's. */
+static inline bool hb_remat_is_own(const struct hb_remat *r)
+{
+    return hb_remat_list(r) && hb_remat_list(r) != HB_TITANS_LIST;
+}
+
 static inline bool hb_remat_same(const struct hb_remat *a, const struct hb_remat *b)
 {
     return a->policy == b->policy && a->save == b->save && a->offload == b->offload;

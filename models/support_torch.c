@@ -77,13 +77,32 @@ static bool check_experts(const struct hb_refusing *r, const struct hb_spec *s,
     return HB_REFUSE(r, gaps);
 }
 
-/* Selective checkpointing as torchtitan has it: its own list, not any. */
-static bool is_titans_list(const struct hb_remat *r)
+/* Selective checkpoints of another list than torchtitan's: of products and attention, each by its
+ * name (create_selective_checkpoint_contexts with a policy of one's own). */
+static bool check_own_list(const struct hb_refusing *r, const struct hb_spec *s,
+                           const struct hb_block *b)
 {
-    const uint32_t list = 1u << HB_TN_Q | 1u << HB_TN_V | 1u << HB_TN_ATTN_CTX |
-                          1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_DOWN;
-    return r->policy != HB_POLICY_NAMES || r->save == list || r->save == 0 ||
-           r->save == 1u << HB_TN_LAYER_IN;
+    static const char *const key = "remat.save";
+    const uint32_t known =
+        HB_TITANS_LIST | 1u << HB_TN_K | 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_UP;
+    const struct hb_attention *a = &b->attention;
+    bool keeps_attention = hb_remat_list(&b->remat) >> HB_TN_ATTN_CTX & 1;
+    const struct hb_refusal gaps[] = {
+        {(hb_remat_list(&b->remat) & ~known) != 0, key,
+         "with PyTorch only products and attention are simulated yet; use names of q, k, v, "
+         "attn_ctx, attn_out, mlp_gate, mlp_up and mlp_down, or policy: full"},
+        {a->kind != HB_ATTN_GQA || a->fused_qkv || a->bias != HB_BIAS_NONE || a->sinks ||
+             b->mlp.bias || b->moe.experts > 0,
+         key,
+         "with mla, experts, sinks, biases or fused products torchtitan's list alone is simulated "
+         "yet; use [q, v, attn_ctx, mlp_gate, mlp_down], or policy: full"},
+        {s->runtime.compile, key,
+         "of compiled layers torchtitan's list alone is simulated yet; use "
+         "[q, v, attn_ctx, mlp_gate, mlp_down], or runtime.compile: false"},
+        {s->mesh[HB_AX_SEQUENCE] > 1 && !keeps_attention, key,
+         "without attn_ctx not simulated with mesh.sequence yet; add it, or use policy: full"},
+    };
+    return !hb_remat_is_own(&b->remat) || HB_REFUSE(r, gaps);
 }
 
 /* Paged states of a single device; everything of a shard (FSDP2's CPUOffloadPolicy); states or
@@ -610,12 +629,10 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
     for (r->block = 0; r->block < s->model.block_count; r->block++) {
         const struct hb_block *b = &s->model.blocks[r->block];
         const struct hb_refusal list[] = {
-            {!is_titans_list(&b->remat), "remat.save",
-             "with torchtitan only [q, v, attn_ctx, mlp_gate, mlp_down], every second product, is "
-             "simulated yet; use it, or policy: full"},
             {zero3 && b->remat.policy == HB_POLICY_NAMES, "remat.policy",
              "names is torchtitan's, not simulated with ZeRO-3; use none or full"}};
         ok &= check_block(r, b, tune);
+        ok &= check_own_list(r, s, b);
         ok &= check_parted(r, s, b);
         ok &= check_post_norm(r, s, b);
         ok &= check_gpt(r, s, b);

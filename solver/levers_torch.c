@@ -40,11 +40,9 @@ static const char *checkpoint_some(struct hb_turn *t)
 
 static const char *checkpoint_ops(struct hb_turn *t)
 {
-    const uint32_t list = 1u << HB_TN_Q | 1u << HB_TN_V | 1u << HB_TN_ATTN_CTX |
-                          1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_DOWN;
     if (is_megatron(t))
         return "a list of ops is torchtitan's";
-    const char *why = set_policy(t, (struct hb_remat){HB_POLICY_NAMES, list, 0}, 1);
+    const char *why = set_policy(t, (struct hb_remat){HB_POLICY_NAMES, HB_TITANS_LIST, 0}, 1);
     return why ? why : hb_turn_named(t, "remat.save = [q, v, attn_ctx, mlp_gate, mlp_down]");
 }
 

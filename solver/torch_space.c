@@ -36,10 +36,7 @@ static uint32_t list_policies(const struct hb_spec *base, bool remat, struct hb_
     const struct hb_remat known[] = {
         {HB_POLICY_NONE, 0, 0},
         {HB_POLICY_FULL, 0, 0},
-        {HB_POLICY_NAMES,
-         1u << HB_TN_Q | 1u << HB_TN_V | 1u << HB_TN_ATTN_CTX | 1u << HB_TN_MLP_GATE |
-             1u << HB_TN_MLP_DOWN,
-         0},
+        {HB_POLICY_NAMES, HB_TITANS_LIST, 0},
     };
     uint32_t count = 1; /* the file's own, by block */
     uint32_t most = base->runtime.framework == HB_FW_MEGATRON ? 2 : 3;

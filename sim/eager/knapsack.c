@@ -11,6 +11,7 @@ enum { STEPS = 10000 }; /* into which the partitioner divides what is saved at 1
 /* Results that take work to make: those of products in the order in which a layer makes them, and
  * of its attention, with a sum for each head. */
 enum { Q, K, V, OUT, GATE, UP, ATTENTION, ITEMS };
+enum { DOWN = UP + 1, PRODUCTS };
 static const uint32_t tensors[ITEMS] = {[Q] = HB_TN_Q,
                                         [K] = HB_TN_K,
                                         [V] = HB_TN_V,
@@ -113,9 +114,14 @@ struct hb_remat hb_knapsack_remat(struct hb_arena *arena, const struct hb_spec *
     return r;
 }
 
+bool hb_knapsack_has_names(const struct hb_spec *s, const struct hb_remat *r)
+{
+    return s->remat.budget < 1 || hb_remat_is_own(r);
+}
+
 bool hb_knapsack_keeps(const struct hb_remat *r, int at)
 {
-    return at < ATTENTION && (r->save >> tensors[at] & 1);
+    return at < PRODUCTS && r->save >> (at == DOWN ? (uint32_t)HB_TN_MLP_DOWN : tensors[at]) & 1;
 }
 
 bool hb_knapsack_keeps_attention(const struct hb_remat *r)

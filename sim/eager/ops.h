@@ -62,8 +62,8 @@ struct hb_kept {
     uint32_t storages[HB_KEPT];
     int count;
     int next;
-    int products; /* counted so far: every second one is kept, or, of a budget, those of this: */
-    const struct hb_remat *budget; /* null: there is none */
+    int products; /* counted so far: every second one is kept, or those that this names: */
+    const struct hb_remat *names; /* null: there is none */
     bool again;
 };
 

@@ -176,11 +176,11 @@ static uint32_t cast_all(struct hb_tape *t, uint32_t x, const struct hb_linear *
  * are kept all, and not counted (torchtitan/distributed/activation_checkpoint.py). */
 static bool is_kept(struct hb_kept *kept, bool biased)
 {
-    if (kept && !kept->budget && biased)
+    if (kept && !kept->names && biased)
         return true;
     int at = kept ? kept->products++ : 0;
-    if (kept && kept->budget)
-        return hb_knapsack_keeps(kept->budget, at);
+    if (kept && kept->names)
+        return hb_knapsack_keeps(kept->names, at);
     return kept && at % 2 == 0;
 }
 

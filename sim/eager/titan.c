@@ -244,7 +244,7 @@ static enum hb_titan_mode find_mode(const struct hb_titan *e, const struct hb_re
 {
     if (r->policy == HB_POLICY_NONE || at % e->spec->remat.every != 0)
         return HB_TITAN_PLAIN;
-    return r->policy == HB_POLICY_FULL || !r->save ? HB_TITAN_FULL : HB_TITAN_OPS;
+    return hb_remat_list(r) ? HB_TITAN_OPS : HB_TITAN_FULL;
 }
 
 /* Of a short program those are run whose kind is new, and the last two; the others count at the

@@ -123,7 +123,7 @@ static uint32_t run_heads(struct hb_titan_layer *l, uint32_t x, struct hb_kept *
         replace(t, &v, hb_ops_repeat(t, v, times, own == 1, "v repeated"));
     }
     const struct hb_sharding *s = &l->e->spec->sharding;
-    bool keeps = !kept || !kept->budget || hb_knapsack_keeps_attention(kept->budget);
+    bool keeps = !kept || !kept->names || hb_knapsack_keeps_attention(kept->names);
     uint32_t o = hb_ops_sdpa(t, (struct hb_sdpa){.q = q,
                                                  .k = k,
                                                  .v = v,
@@ -393,7 +393,7 @@ static void issue_layer(struct hb_titan_layer *l, struct run *run, bool again)
     struct hb_kept *kept = run && l->mode == HB_TITAN_OPS ? &run->kept : NULL;
     if (kept) {
         kept->again = again;
-        kept->budget = l->e->spec->remat.budget < 1 ? &l->remat : NULL;
+        kept->names = hb_knapsack_has_names(l->e->spec, &l->remat) ? &l->remat : NULL;
         kept->next = kept->products = 0;
     }
     hb_zero3_enter_plain(l->e->zero3);

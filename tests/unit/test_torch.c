@@ -326,7 +326,7 @@ static void what_is_not_known_is_refused(void **state)
         "sharding: {reshard_ranks: 3}\n",
         "mesh: {fsdp: 4, tensor: 2}\nsharding: {residual_over_tensor: true, reshard_ranks: 2}\n",
         "remat: {policy: names, save: [], offload: [layer_in]}\n",
-        "remat: {policy: names, save: [q]}\n",
+        "remat: {policy: names, save: [q, mlp_act]}\n",
         "remat: {policy: dots}\n",
         "mesh: {fsdp: 4, data: 2}\nruntime: {fsdp1: true}\n",
         "runtime: {fsdp1: true, wrap: root}\n",

@@ -225,9 +225,81 @@ static void a_bias_comes_with_its_weight(void **state)
     assert_true(joined_gathers(", bias: qkv") > 0);
 }
 
+/* How often a storage of that name is made, whatever its size. */
+static int times(const struct hb_program *p, const char *name)
+{
+    int count = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const char *dot = strrchr(p->bufs[i].name, '.');
+        count += strcmp(dot ? dot + 1 : p->bufs[i].name, name) == 0;
+    }
+    return count;
+}
+
+/* What the list names is made once, of the rest all but the layer's last product twice. Every
+ * second product is torchtitan's list, not anyone's that names no product. */
+static void what_is_listed_is_made_once(void **state)
+{
+    (void)state;
+    enum { STEPS = 2, KINDS = 8 };
+    static const char *const block = "  blocks:\n    - {repeat: 3, attention: {heads: 4, kv_heads: "
+                                     "2, head_dim: 64}, mlp: {d_ff: 512}}\n";
+    static const struct {
+        const char *key, *name;
+    } kinds[KINDS] = {{"q", "q"},
+                      {"k", "k"},
+                      {"v", "v"},
+                      {"attn_ctx", "attention output"},
+                      {"attn_out", "attention projected"},
+                      {"mlp_gate", "mlp gate"},
+                      {"mlp_up", "mlp up"},
+                      {"mlp_down", "mlp down"}};
+    for (uint32_t list = 0; list < 1u << KINDS; list += 3) {
+        const char *names = "layer_in";
+        for (int i = 0; i < KINDS; i++)
+            if (list >> i & 1)
+                names = hb_arena_printf(u.env.arena, "%s, %s", names, kinds[i].key);
+        struct hb_program p =
+            lower(block, hb_arena_printf(u.env.arena,
+                                         "precision: {params: bf16}\nremat: {policy: names, "
+                                         "save: [%s]}\n",
+                                         names));
+        for (int i = 0; i < KINDS; i++)
+            assert_int_equal(times(&p, kinds[i].name),
+                             STEPS * LAYERS * (list >> i & 1 || i == KINDS - 1 ? 1 : 2));
+    }
+}
+
+static void lists_that_are_not_known_are_refused(void **state)
+{
+    (void)state;
+    static const char own[] = "remat: {policy: names, save: [q, k]}\nprecision: {params: bf16}\n";
+    static const struct {
+        const char *block, *more;
+    } refused[] = {
+        {"  blocks:\n    - {repeat: 3, attention: {heads: 4}, mlp: {d_ff: 512}}\n",
+         "remat: {policy: names, save: [mlp_act]}\nprecision: {params: bf16}\n"},
+        {"  blocks:\n    - {repeat: 3, attention: {heads: 4, bias: qkv}, mlp: {d_ff: 512}}\n", own},
+        {"  blocks:\n    - {repeat: 3, attention: {heads: 4}, moe: {experts: 4, top_k: 2, d_ff: "
+         "128}}\n",
+         own},
+        {"  blocks:\n    - {repeat: 3, attention: {heads: 4}, mlp: {d_ff: 512}}\n",
+         "remat: {policy: names, save: [q, k]}\nprecision: {params: bf16}\n"
+         "runtime: {compile: true}\n"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct hb_spec spec = read_spec(refused[i].block, refused[i].more);
+        assert_false(hb_spec_supported(&u.diag, NULL, &spec));
+        assert_non_null(strstr(u.diag.entries[0].text, "remat.save"));
+        hb_diag_init(&u.diag, u.env.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_listed_is_made_once, start, end),
+        cmocka_unit_test_setup_teardown(lists_that_are_not_known_are_refused, start, end),
         cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
         cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
         cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
