@@ -60,6 +60,7 @@ static int add_words(struct hb_arena *arena, enum hb_emit what, const struct hb_
 static void keep_own(struct hb_spec *back, const struct hb_spec *spec)
 {
     back->runtime.fused_norm = spec->runtime.fused_norm;
+    back->runtime.written_norm = spec->runtime.written_norm;
     back->runtime.allocator = spec->runtime.allocator;
     back->runtime.expandable_segments = spec->runtime.expandable_segments;
     back->runtime.max_split_bytes = spec->runtime.max_split_bytes;

@@ -643,7 +643,10 @@ static const struct hb_key runtime_keys[] = {
          "tp-comm-overlap: the same in Transformer Engine's userbuffers"),
     BOOL("fused_norm", SPEC(runtime.fused_norm), "true",
          "torchtitan: RMSNorm is one kernel (on GPUs from PyTorch 2.9 on) and keeps no f32 copies; "
-         "false: single operations, as before, and as models of Hugging Face write it"),
+         "false: single operations, as before"),
+    BOOL("written_norm", SPEC(runtime.written_norm), "false",
+         "torchtitan: the model writes RMSNorm out, as Llama's own code and Hugging Face's do: to "
+         "f32, scaled, back to its dtype, times the weight"),
     BOOL("grad_fusion", SPEC(runtime.grad_fusion), "true",
          "weight gradients are added straight into the buffer"),
 };

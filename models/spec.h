@@ -414,6 +414,7 @@ struct hb_runtime {
     bool cuda_graphs;    /* passes are captured once and replayed */
     bool async_tp;       /* products and their gathers or sums over tensor in one, by rows */
     bool fused_norm;     /* RMSNorm is one kernel, as in torch from 2.9 on */
+    bool written_norm;   /* as models write it out: its output is narrow before its weight comes */
     bool wrap_root;      /* embedding, last norm and head are FSDP's root unit */
     bool grad_fusion;
 };

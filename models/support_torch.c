@@ -560,6 +560,21 @@ static bool check_budget(const struct hb_refusing *r, const struct hb_spec *s,
     return HB_REFUSE(r, gaps);
 }
 
+/* RMSNorms that the model writes out. */
+static bool check_written(const struct hb_refusing *r, const struct hb_spec *s,
+                          const struct hb_block *b, bool zero3)
+{
+    static const char *const key = "runtime.written_norm";
+    const struct hb_refusal gaps[] = {
+        {s->runtime.compile, key, "torch.compile makes one kernel of it; use false"},
+        {parts_passes(s), key,
+         "not simulated with schedules that part the backward pass yet; use false"},
+        {zero3, key, "not simulated with ZeRO-3 yet; use false"},
+        {b->post_norm, key, "not simulated with post_norm yet; use false"},
+    };
+    return !s->runtime.written_norm || HB_REFUSE(r, gaps);
+}
+
 /* Products in f32, or, of f32 parameters without FSDP, under torch.autocast. */
 static bool check_wide(const struct hb_refusing *r, const struct hb_spec *s, bool plain)
 {
@@ -633,6 +648,7 @@ static bool check_titan(struct hb_refusing *r, const struct hb_spec *s)
              "names is torchtitan's, not simulated with ZeRO-3; use none or full"}};
         ok &= check_block(r, b, tune);
         ok &= check_own_list(r, s, b);
+        ok &= check_written(r, s, b, zero3);
         ok &= check_parted(r, s, b);
         ok &= check_post_norm(r, s, b);
         ok &= check_gpt(r, s, b);

@@ -249,7 +249,29 @@ static void put_optimizer(struct hb_foreign *f, const struct hb_node *c)
                     take_auto(f, c, "gradient_clipping", 0) > 0);
 }
 
-static void put_rest(struct hb_foreign *f, const struct hb_node *c)
+static const char *text_of(const struct hb_node *map, const char *key)
+{
+    const struct hb_node *n = hb_node_find(map, key);
+    return n && n->kind == HB_NODE_SCALAR ? n->text : "";
+}
+
+/* ... most as Llama's, narrow before the weight comes; Gemma's, OLMo's and gpt-oss's weigh in f32
+ * (transformers: "main diff with Llama"), as torch's own do. */
+static bool norms_are_llamas(const struct hb_foreign *f)
+{
+    const struct hb_node *model = hb_node_find(f->out->root, "model");
+    const struct hb_node *blocks = hb_node_find(model, "blocks"), *b;
+    const char *name = text_of(model, "name");
+    for (int64_t i = 0; (b = hb_node_at(blocks, i)) != NULL; i++) {
+        const char *mlp = text_of(hb_node_find(b, "mlp"), "kind");
+        if (!hb_str_same(text_of(b, "norm"), "rmsnorm") || hb_str_same(mlp, "geglu") ||
+            hb_node_find(b, "post_norm") || hb_node_find(hb_node_find(b, "attention"), "sinks"))
+            return false;
+    }
+    return blocks && !strstr(name, "olmo");
+}
+
+static void put_rest(struct hb_foreign *f, const struct hb_node *c, bool zero3)
 {
     const struct hb_node *fsdp = hb_node_find(c, "fsdp_config");
     bool factory = hb_node_find(c, "finetuning_type") != NULL; /* LLaMA-Factory's own default */
@@ -259,12 +281,15 @@ static void put_rest(struct hb_foreign *f, const struct hb_node *c)
         hb_take_bool(f, fsdp, "fsdp_activation_checkpointing|activation_checkpointing", false);
     hb_put(f, "remat.policy", full ? "full" : "none");
     hb_put(f, "stack.form", "loop");
-    hb_put_bool(f, "runtime.compile", hb_take_bool(f, c, "torch_compile", false));
+    bool compile = hb_take_bool(f, c, "torch_compile", false);
+    hb_put_bool(f, "runtime.compile", compile);
     if (hb_take_bool(f, c, "use_liger_kernel", false))
         hb_put(f, "loss.kernel", "linear");
     hb_put(f, "compiler", "torch");
     hb_put(f, "runtime.framework", "torchtitan");
-    hb_put_bool(f, "runtime.fused_norm", false); /* its models write RMSNorm out */
+    hb_put_bool(f, "runtime.fused_norm", false); /* its models write RMSNorm out ... */
+    if (!compile && !zero3 && norms_are_llamas(f))
+        hb_put_bool(f, "runtime.written_norm", true);
     hb_put(f, "hardware.device", hb_take_text(f, c, "device", "nvidia-h100"));
     if (!hb_node_find(c, "device"))
         hb_assume(f, "hardware.device nvidia-h100: nothing says which; device=NAME does");
@@ -366,6 +391,6 @@ bool hb_import_trainer(struct hb_foreign *f, const struct hb_node *root)
     put_precision(f, c, zero);
     put_batch(f, c, s.devices);
     put_optimizer(f, c);
-    put_rest(f, c);
+    put_rest(f, c, zero && s.stage == 3);
     return !f->diag->errors;
 }

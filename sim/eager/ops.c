@@ -45,8 +45,7 @@ static int64_t value_bytes(const struct hb_tape *t, uint32_t value)
     return hb_ops_value_bytes(t, value);
 }
 
-/* As hb_ops_convert; `bytes` are those of a view of the storage. */
-static uint32_t convert_view(struct hb_tape *t, uint32_t storage, int64_t bytes,
+uint32_t hb_ops_convert_view(struct hb_tape *t, uint32_t storage, int64_t bytes,
                              struct hb_made made)
 {
     if (made.bytes != bytes)
@@ -61,8 +60,7 @@ void hb_ops_give_up_all(struct hb_tape *t, struct hb_taped *n)
         hb_tape_give_up(t, n, i);
 }
 
-/* The node's weight, whose gradient comes later; null: none does. */
-static const void *owed_weight(const struct hb_taped *n)
+const void *hb_ops_owed_weight(const struct hb_taped *n)
 {
     const struct hb_weight *w = n->thing;
     return w->unowed ? NULL : w;
@@ -71,7 +69,7 @@ static const void *owed_weight(const struct hb_taped *n)
 void hb_ops_give_up_own(struct hb_tape *t, struct hb_taped *n)
 {
     if (t->split)
-        t->split->with = owed_weight(n);
+        t->split->with = hb_ops_owed_weight(n);
     hb_ops_give_up_all(t, n);
     if (t->split)
         t->split->with = NULL;
@@ -205,7 +203,7 @@ void hb_ops_late_gradient(struct hb_tape *t, struct hb_weight *w)
 void hb_ops_owe(struct hb_tape *t, const struct hb_taped *n, struct hb_owed o)
 {
     struct hb_split *s = t->split;
-    if (!owed_weight(n))
+    if (!hb_ops_owed_weight(n))
         return;
     o.weight = n->thing;
     o.run = s->run;
@@ -275,124 +273,6 @@ uint32_t hb_ops_weight_grad_alone(struct hb_tape *t, const struct hb_owed *o, ui
     return whole;
 }
 
-/* --- norm: float(), pow, mean, rsqrt, mul, mul, type_as --- */
-
-static uint32_t copied_input_back(struct hb_tape *t, uint32_t direct, uint32_t square,
-                                  int64_t whole)
-{
-    uint32_t both = hb_ops_work(t, "add", "gradient of the norm's input, whole", whole);
-    hb_tape_drop(t, direct);
-    hb_tape_drop(t, square);
-    uint32_t dx = hb_ops_work(t, "to bf16", "gradient of the norm's input in bf16", whole / 2);
-    hb_tape_drop(t, both);
-    return dx;
-}
-
-/* An input in f32 already is not copied, and autograd adds up what it gets one by one. */
-static void back_norm(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
-{
-    enum { INPUT, SCALE, SCALED, FRAME };
-    int64_t rows = n->number[0], width = n->number[1];
-    bool uncopied = n->number[2] != 0;
-    int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
-    hb_zero3_enter_back(n->thing);
-    uint32_t g = convert(t, grad, "to f32", "norm's gradient in f32", whole);
-    hb_tape_drop(t, grad);
-    uint32_t by_scaled = HB_NONE, weight = HB_NONE;
-    if (t->split)
-        hb_ops_owe(t, n, (struct hb_owed){.kind = HB_OWED_NORM, .grad = g, .places = 1u << SCALED});
-    else
-        by_scaled = hb_ops_work(t, "mul", "norm's gradient times its output", whole);
-    uint32_t by_weight = hb_ops_work(t, "mul", "norm's gradient times its weight", whole);
-    if (!t->split)
-        weight = hb_ops_work(t, "sum", "gradient of a norm's weight", hb_tape_size(t, width, 4, 1));
-    hb_tape_drop(t, by_scaled);
-    hb_tape_drop(t, g);
-    if (t->split)
-        t->split->with = owed_weight(n);
-    hb_tape_give_up(t, n, SCALED);
-    if (t->split)
-        t->split->with = NULL;
-    uint32_t by_input = hb_ops_work(t, "mul", "gradient of the norm's scale", whole);
-    uint32_t direct = hb_ops_work(t, "mul", "gradient of the norm's input", whole);
-    uint32_t sum = hb_ops_work(t, "sum", "gradient of the norm's scale, a token", each);
-    hb_tape_drop(t, by_input);
-    hb_tape_drop(t, by_weight);
-    if (uncopied)
-        hb_tape_give(t, n->in[0], direct);
-    uint32_t scale = hb_ops_work(t, "rsqrt backward", "gradient of the norm's mean, a token", each);
-    hb_tape_drop(t, sum);
-    hb_tape_give_up(t, n, SCALE);
-    uint32_t spread = hb_ops_work(t, "div", "gradient of the norm's mean", whole);
-    hb_tape_drop(t, scale);
-    uint32_t power = hb_ops_work(t, "pow", "norm's input to a power", whole);
-    uint32_t twice = hb_ops_work(t, "mul", "norm's input, twice", whole);
-    uint32_t square = hb_ops_work(t, "mul", "gradient of the norm's square", whole);
-    hb_tape_drop(t, twice);
-    hb_tape_drop(t, power);
-    hb_tape_drop(t, spread);
-    hb_tape_give_up(t, n, INPUT);
-    hb_tape_give_up(t, n, FRAME);
-    uint32_t dx = uncopied ? square : copied_input_back(t, direct, square, whole);
-    if (!t->split)
-        hb_ops_weight_grad(t, (struct hb_weight *)(uintptr_t)n->thing, weight);
-    hb_tape_give(t, n->in[0], dx);
-    hb_zero3_leave(n->thing);
-}
-
-/* left_out: without what comes of it. */
-static uint32_t run_norm(struct hb_tape *t, uint32_t x, struct hb_weight *weight, int64_t rows,
-                         bool left_out)
-{
-    int64_t width = weight->rows;
-    int64_t whole = hb_tape_size(t, rows, width, 4), each = hb_tape_size(t, rows, 4, 1);
-    bool uncopied = value_bytes(t, x) == whole;
-    uint32_t input =
-        convert_view(t, t->values[x].storage, value_bytes(t, x),
-                     (struct hb_made){"to f32", "norm's input in f32", whole, HB_CAT_WORKING, 0});
-    uint32_t square = hb_ops_work(t, "pow", "norm's input squared", whole);
-    uint32_t mean = hb_ops_work(t, "mean", "norm's mean, a token", each);
-    uint32_t scale = hb_ops_work(t, "rsqrt", "norm's scale, a token", each);
-    hb_tape_drop(t, mean);
-    hb_tape_drop(t, square);
-    uint32_t scaled = hb_ops_work(t, "mul", "norm's input, scaled", whole), weighed = HB_NONE;
-    if (!left_out)
-        weighed = hb_ops_work(t, "mul", "norm's output in f32", whole);
-    struct hb_taped *n = hb_tape_node(t, back_norm, HB_NONE);
-    hb_tape_save(t, n, input);
-    hb_tape_save(t, n, scale);
-    hb_tape_save(t, n, scaled);
-    hb_tape_drop(t, scaled);
-    hb_tape_drop(t, input);
-    uint32_t out = hb_tape_value(
-        t, left_out ? HB_NONE : convert(t, weighed, "to bf16", "norm's output", value_bytes(t, x)));
-    hb_tape_drop(t, weighed);
-    hb_tape_drop(t, scale);
-    if (n) {
-        n->out = out;
-        n->in[0] = x;
-        n->number[0] = rows;
-        n->number[1] = width;
-        n->number[2] = uncopied;
-        n->thing = weight;
-    }
-    return out;
-}
-
-uint32_t hb_ops_norm(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight)
-{
-    hb_zero3_enter(weight);
-    uint32_t out = run_norm(t, x, weight, rows, false);
-    hb_zero3_leave(weight);
-    return out;
-}
-
-uint32_t hb_ops_norm_left_out(struct hb_tape *t, uint32_t x, int64_t rows, struct hb_weight *weight)
-{
-    hb_zero3_enter(weight);
-    return run_norm(t, x, weight, rows, true);
-}
-
 /* --- rope and attention --- */
 
 /* Of so many bytes in compute's dtype. */
@@ -404,7 +284,7 @@ static int64_t in_f32(const struct hb_tape *t, int64_t bytes)
 static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     int64_t bytes = n->number[1], whole = in_f32(t, bytes);
-    uint32_t wide = convert_view(
+    uint32_t wide = hb_ops_convert_view(
         t, grad, bytes,
         (struct hb_made){"to f32", "gradient before rope, f32", whole, HB_CAT_WORKING, 0});
     hb_tape_drop(t, grad);
@@ -420,9 +300,9 @@ static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const char *name)
 {
     int64_t bytes = value_bytes(t, x), whole = in_f32(t, bytes);
-    uint32_t wide =
-        convert_view(t, t->values[x].storage, bytes,
-                     (struct hb_made){"to f32", "before rope, f32", whole, HB_CAT_WORKING, 0});
+    uint32_t wide = hb_ops_convert_view(
+        t, t->values[x].storage, bytes,
+        (struct hb_made){"to f32", "before rope, f32", whole, HB_CAT_WORKING, 0});
     uint32_t turned = hb_ops_work(t, "mul", "turned by rope", whole);
     uint32_t out = hb_tape_value(t, convert(t, turned, "to bf16", name, bytes));
     hb_tape_drop(t, turned);

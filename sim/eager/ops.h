@@ -84,6 +84,9 @@ int64_t hb_ops_value_bytes(const struct hb_tape *t, uint32_t value);
 /* In a dtype that makes it so large: another storage, or the same once more where it is so
  * already. */
 uint32_t hb_ops_convert(struct hb_tape *t, uint32_t storage, struct hb_made made);
+/* `bytes` are those of a view of the storage. */
+uint32_t hb_ops_convert_view(struct hb_tape *t, uint32_t storage, int64_t bytes,
+                             struct hb_made made);
 /* autocast ends: its copy of the weight is no one's but who saved it. */
 void hb_ops_forget_copy(struct hb_tape *t, struct hb_weight *w);
 /* As hb_tape_make, unless the policy has kept it. */
@@ -91,6 +94,8 @@ uint32_t hb_ops_make_or_take(struct hb_tape *t, struct hb_kept *kept, struct hb_
 /* What the node saved is given up; in a pass backwards in two with the gradient of its weight. */
 void hb_ops_give_up_all(struct hb_tape *t, struct hb_taped *n);
 void hb_ops_give_up_own(struct hb_tape *t, struct hb_taped *n);
+/* The weight whose gradient comes later; null: there is none. */
+const void *hb_ops_owed_weight(const struct hb_taped *n);
 /* A weight's gradient in f32; the other goes. */
 uint32_t hb_ops_widened(struct hb_tape *t, uint32_t grad);
 /* Of a pass backwards in two: what the node's weight's gradient is made of, held; what the node

@@ -111,6 +111,7 @@ struct hb_tape {
     uint8_t width;      /* bytes of an element in compute's dtype */
     bool autocast; /* products alone are in it, of copies; what they take and weights are in f32 */
     bool grad;     /* ops are recorded */
+    bool written_norms; /* RMSNorm's output is in compute's dtype before its weight comes */
     struct hb_storage *storages;
     uint32_t storage_count, storage_cap;
     struct hb_taped_name *names; /* of storages, made before */

@@ -521,8 +521,9 @@ bool hb_titan_is_zero3(const struct hb_spec *spec)
 
 bool hb_titan_norms_fused(const struct hb_spec *spec)
 {
-    return spec->runtime.fused_norm && spec->runtime.framework != HB_FW_TORCHTUNE &&
-           spec->loss.kind != HB_LOSS_GRPO && !hb_titan_is_zero3(spec);
+    return spec->runtime.fused_norm && !spec->runtime.written_norm &&
+           spec->runtime.framework != HB_FW_TORCHTUNE && spec->loss.kind != HB_LOSS_GRPO &&
+           !hb_titan_is_zero3(spec);
 }
 
 /* Bytes of an element of what is reduced. */
@@ -553,6 +554,7 @@ static void share_states(struct hb_titan *e, bool zero3)
                                .last_reduced = {HB_NONE, HB_NONE}};
     e->fsdp.plain = ranks == 1;
     e->t->width = (uint8_t)(hb_dtype_bits(spec->precision.compute) / 8);
+    e->t->written_norms = spec->runtime.written_norm;
     e->t->autocast = e->fsdp.plain && !zero3 && e->fsdp.param_bytes > e->t->width;
     e->stream_bytes = e->t->autocast ? e->fsdp.param_bytes : e->t->width;
 }

@@ -97,6 +97,26 @@ static void norms_in_one_kernel(void **state)
     assert_int_equal(ops - one, copies);
 }
 
+/* What a norm's weight is multiplied with is kept, in bf16 where the model writes its norms out: a
+ * token's 2 d less a norm. What comes of the last op is that, once, and its gradient. */
+static void norms_are_written_out(void **state)
+{
+    (void)state;
+    struct hb_program p;
+    const int64_t narrow = (int64_t)2 * 1024 * 2048, norms = 2 * 4 + 1;
+    int64_t ops = run_keys("remat: {policy: none}\nruntime: {fused_norm: false}\n", &p).peak_bytes;
+    int64_t written =
+        run_keys("remat: {policy: none}\nruntime: {written_norm: true}\n", &p).peak_bytes;
+    assert_int_equal(ops - written, norms * narrow);
+    int outputs = 0, wide = 0;
+    for (uint32_t i = 0; i < p.buf_count; i++) {
+        outputs += hb_str_ends(p.bufs[i].name, "norm's output") && p.bufs[i].bytes == narrow;
+        wide += hb_str_ends(p.bufs[i].name, "norm's output in f32");
+    }
+    assert_int_equal(outputs, 2 * norms);
+    assert_int_equal(wide, 0);
+}
+
 /* One of the forward pass's products, one of the backward pass's, for good. */
 static void products_take_workspaces(void **state)
 {
@@ -381,6 +401,7 @@ int main(void)
         TEST(steps_begin_with_parameters_and_states),
         TEST(what_layers_keep),
         TEST(norms_in_one_kernel),
+        TEST(norms_are_written_out),
         TEST(products_take_workspaces),
         TEST(levers_move_the_peak),
         TEST(states_in_eight_bits),

@@ -270,7 +270,7 @@ static void what_is_listed_is_made_once(void **state)
     }
 }
 
-static void lists_that_are_not_known_are_refused(void **state)
+static void lists_and_norms_not_known_are_refused(void **state)
 {
     (void)state;
     static const char own[] = "remat: {policy: names, save: [q, k]}\nprecision: {params: bf16}\n";
@@ -286,11 +286,16 @@ static void lists_that_are_not_known_are_refused(void **state)
         {"  blocks:\n    - {repeat: 3, attention: {heads: 4}, mlp: {d_ff: 512}}\n",
          "remat: {policy: names, save: [q, k]}\nprecision: {params: bf16}\n"
          "runtime: {compile: true}\n"},
+        {"  blocks:\n    - {repeat: 3, attention: {heads: 4}, mlp: {d_ff: 512}}\n",
+         "precision: {params: bf16}\nruntime: {compile: true, written_norm: true}\n"},
+        {"  blocks:\n    - {repeat: 3, post_norm: true, attention: {heads: 4}, mlp: {d_ff: 512}}\n",
+         "precision: {params: bf16}\nruntime: {written_norm: true}\n"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct hb_spec spec = read_spec(refused[i].block, refused[i].more);
         assert_false(hb_spec_supported(&u.diag, NULL, &spec));
-        assert_non_null(strstr(u.diag.entries[0].text, "remat.save"));
+        const char *key = strstr(refused[i].more, "written_norm") ? "written_norm" : "remat.save";
+        assert_non_null(strstr(u.diag.entries[0].text, key));
         hb_diag_init(&u.diag, u.env.arena);
     }
 }
@@ -299,7 +304,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_listed_is_made_once, start, end),
-        cmocka_unit_test_setup_teardown(lists_that_are_not_known_are_refused, start, end),
+        cmocka_unit_test_setup_teardown(lists_and_norms_not_known_are_refused, start, end),
         cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
         cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
         cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
