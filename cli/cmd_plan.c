@@ -420,6 +420,8 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (!hb_draw_check(env, &o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device, &o.planned))
         return HB_EXIT_INPUT;
+    if (o.emit == HB_EMIT_TRAINER)
+        hb_emit_trainer_norms(&spec);
     if (!check_torch(env, &o, &spec))
         return HB_EXIT_INPUT;
     fill_ask(env, &o, &spec, &device, &ask);

@@ -22,6 +22,9 @@ void hb_emit_recipe(struct hb_str *out, const struct hb_spec *spec, const char *
 void hb_emit_megatron(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
 /* TrainingArguments of Hugging Face as a YAML file; of compiler torch. */
 void hb_emit_trainer(struct hb_str *out, const struct hb_spec *spec, const char *data_dir);
+/* Its models write their norms out, in most cases: runtime.written_norm, where spec has single ops.
+ */
+void hb_emit_trainer_norms(struct hb_spec *spec);
 
 enum hb_emit {
     HB_EMIT_NONE = -1,

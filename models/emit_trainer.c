@@ -3,6 +3,7 @@
  * Keys: transformers/training_args.py 5.23; DeepSpeed's config-json page. The model's own
  * config.json says what it is; it is named here. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "models/emit.h"
 #include "models/emit_parts.h"
@@ -85,6 +86,24 @@ static const char *optimizer(const struct hb_optim *o)
         break;
     }
     return small ? "adamw_bnb_8bit" : "adamw_torch_fused";
+}
+
+/* As import has it (norms_are_llamas). */
+static bool writes_norms(const struct hb_model *m)
+{
+    for (int i = 0; i < m->block_count; i++) {
+        const struct hb_block *b = &m->blocks[i];
+        if (b->norm != HB_NORM_RMS || b->post_norm || b->mlp.kind == HB_MLP_GEGLU ||
+            b->attention.sinks)
+            return false;
+    }
+    return !strstr(m->name, "olmo");
+}
+
+void hb_emit_trainer_norms(struct hb_spec *s)
+{
+    if (!s->runtime.fused_norm && !s->runtime.compile && !s->precision.master)
+        s->runtime.written_norm = writes_norms(&s->model);
 }
 
 void hb_emit_trainer(struct hb_str *out, const struct hb_spec *s, const char *data_dir)
