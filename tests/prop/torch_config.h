@@ -115,11 +115,11 @@ static void torch_blocks(struct hb_str *s, struct hb_rng *rng, bool megatron, bo
 static void torch_titan_runtime(struct hb_str *s, struct hb_rng *rng, const char *framework,
                                 bool plain, bool experts, bool fsdp1)
 {
-    struct hb_rng side = *rng; /* what it draws moves nothing else */
+    struct hb_rng side = *rng, norms = *rng; /* what they draw moves nothing else */
     hb_str_addf(s,
                 "runtime: {framework: %s, compile: %s, wrap: %s, allocator: %s, fsdp1: %s, "
                 "expandable_segments: %s, max_split_size: %s, reduce_bucket: %lld, cuda_graphs: "
-                "%s}\n",
+                "%s",
                 framework, experts ? "false" : TORCH_ONE_OF(rng, "true", "false"),
                 plain || experts || fsdp1 ? "split" : TORCH_ONE_OF(rng, "split", "split", "root"),
                 TORCH_ONE_OF(rng, "max_allocated", "max_reserved", "max_reserved"),
@@ -127,6 +127,8 @@ static void torch_titan_runtime(struct hb_str *s, struct hb_rng *rng, const char
                 TORCH_ONE_OF(rng, "0", "0", "32MiB", "256MiB"),
                 (long long)(100000 * torch_power(rng, 12)),
                 torch_chance(&side, 15) ? "true" : "false");
+    bool written = strstr(s->text, "compile: false") && torch_chance(&norms, 20);
+    hb_str_addf(s, "%s}\n", written ? ", written_norm: true" : "");
 }
 
 static void torch_loss(struct hb_str *s, struct hb_rng *rng, bool plain)
@@ -149,6 +151,11 @@ static void torch_titan_remat(struct hb_str *s, struct hb_rng *rng, struct hb_rn
                              : TORCH_ONE_OF(rng, "none", "full", "full",
                                             "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]");
     bool budget = hb_str_same(policy, "none") && torch_chance(&side, 10);
+    if (strstr(policy, "save: [q") && torch_chance(&side, 50)) /* a list of its own */
+        policy =
+            TORCH_ONE_OF(&side, "names, save: [layer_in, attn_ctx]", "names, save: [k, mlp_up]",
+                         "names, save: [q, k, v, attn_ctx, attn_out, mlp_gate, mlp_up, "
+                         "mlp_down]");
     hb_str_addf(s, "remat: {policy: %s, every: %lld%s}\n", policy,
                 (long long)(torch_chance(rng, 40) ? hb_rng_range(rng, 1, 4) : 1),
                 budget ? TORCH_ONE_OF(&side, ", budget: 0", ", budget: 0.3", ", budget: 0.7") : "");
