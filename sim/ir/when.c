@@ -65,7 +65,10 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
  * where it is more than its rows of both widths, which it sets free (phimoe over 4, 64:
  * bf16[16,4096,6400], 800 MiB, behind bf16[2,16,1280,4096], 320, that with one of 500; mixtral over
  * 64: 896 behind 80 and 280, from 484 on of 505). Those that go round in rings wait as well
- * (moeFG/base; olmoe over 8, 32: loops from 458 on of 826, gate's and up's gradients at 390). */
+ * (moeFG/base; olmoe over 8, 32: loops from 458 on of 826, gate's and up's gradients at 390). v5e's
+ * sorted ones, whose sums come behind all three, wait for nothing (deepseek-moe-16b, fsdp 64 and
+ * expert 2: bf16[64,1408,2048] from 477 and two of gate and up from 483 and 489 to 893 of 959; v6e:
+ * two of the three from 777 on, each summed at once). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
@@ -74,7 +77,9 @@ static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_
     int64_t made = hb_shape_plain_bytes(&weight);
     int64_t rows = hb_shape_plain_bytes(s->grad_inline ? &out->shape : &in->shape);
     int64_t both = hb_add_sat(hb_shape_plain_bytes(&in->shape), hb_shape_plain_bytes(&out->shape));
-    if (!s->grad_by_size || made > both)
+    bool sorted = hb_layer_sorts_rows(&b->y->block->moe);
+    bool at_once = lo->gather_form == HB_GATHER_BESIDE && sorted;
+    if (!at_once && (!s->grad_by_size || made > both))
         return HB_WHEN_LATE;
     return made < rows ? HB_WHEN_FIRST : HB_WHEN_AFTER;
 }
