@@ -125,14 +125,12 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
     lo->local = local;
 }
 
-/* Unrolled layers with nothing made again: gathers and casts of the forward pass are
- * those of the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none:
- * 48 bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). */
-static bool keeps_all(const struct hb_group *g)
-{
-    return !g->looped && g->layer.block->remat.policy == HB_POLICY_NONE;
-}
-
+/* Layers side by side with nothing made again: gathers and casts of the forward pass are those of
+ * the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none: 48
+ * bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). So a block of one layer
+ * (deepseek-moe-16b's first, fsdp 64 and expert 2, v5e: bf16[1,2048,10944] twice and
+ * [1,10944,2048] from 384, 411 and 426 to 538, 535 and 516, through both loops of the others);
+ * in a unit of several all but the last gather again (gemma3-4b's last four, v5e, fsdp 128). */
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
@@ -143,7 +141,8 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         /* One outer trip is no loop, but the loop over its layers stays one. */
         if (g->trips == 1 && g->inner <= 1)
             g->looped = false;
-        lo->acts_stay = keeps_all(g);
+        const struct hb_remat *own = g->layer.block->unit > 1 ? &g->layer.block->remat : &remat;
+        lo->acts_stay = !g->looped && own->policy == HB_POLICY_NONE;
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);

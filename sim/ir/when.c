@@ -33,6 +33,11 @@ static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l
     return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK;
 }
 
+static bool runs_beside(const struct hb_body *b)
+{
+    return b->lo->gather_form == HB_GATHER_BESIDE;
+}
+
 /* XLA:TPU's ragged experts sum their gradients in calls of their own, no rings, which in unrolled
  * layers do not wait (phimoe,f8,loop,ragged: psum in each layer, one layer's three
  * bf16[65536,6400]). */
@@ -77,8 +82,7 @@ static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_
     int64_t made = hb_shape_plain_bytes(&weight);
     int64_t rows = hb_shape_plain_bytes(s->grad_inline ? &out->shape : &in->shape);
     int64_t both = hb_add_sat(hb_shape_plain_bytes(&in->shape), hb_shape_plain_bytes(&out->shape));
-    bool sorted = hb_layer_sorts_rows(&b->y->block->moe);
-    bool at_once = lo->gather_form == HB_GATHER_BESIDE && sorted;
+    bool at_once = runs_beside(b) && hb_layer_sorts_rows(&b->y->block->moe);
     if (!at_once && (!s->grad_by_size || made > both))
         return HB_WHEN_LATE;
     return made < rows ? HB_WHEN_FIRST : HB_WHEN_AFTER;
@@ -125,7 +129,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_FIRST;
     if (s->grad_late || is_put_by(b, l) || s->spread > 0)
         return HB_WHEN_LATE;
-    if (lo->gather_form == HB_GATHER_BESIDE && l->held && l->rank == 2)
+    if (runs_beside(b) && l->held && l->rank == 2)
         return HB_WHEN_FIRST;
     if (is_gathered_experts(b, l))
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
