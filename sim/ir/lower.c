@@ -184,6 +184,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     lo->layers = &parts->stack;
     lo->phase = HB_PHASE_FORWARD;
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
+    hb_stack_reserve(lo, &parts->stack);
     uint32_t x = hb_ends_embed(lo, &ends);
     if (casts_follow(lo))
         hb_weight_hoist_casts(lo);

@@ -220,13 +220,35 @@ void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
     }
 }
 
+/* v5e's scheduler makes room as soon as it can: a scan's stacks are there before the lookup (nine of
+ * nine dumps, fsdp 8 to 128; qwen3-8b, data 4 and fsdp 32: bf16[36,1,4096,4096] at 62, the rows at
+ * 67, and so below all else in memory; none of seven of v5p and v6e), unless a trip is taken out
+ * for the host (bf16[20,1,4096,5120] of fsdp 64 padded from the first trip's). */
+static bool is_stack_early(const struct hb_lower *lo, const struct hb_group *g)
+{
+    return hb_head_room_early(lo) && g->looped && !g->inner && !hb_offloads(lo);
+}
+
+static void add_stacks(struct hb_group *g)
+{
+    const int64_t lead[3] = {g->trips, g->inner, 0};
+    hb_body_stacks(&g->body, lead, "stack of saved values");
+}
+
+void hb_stack_reserve(struct hb_lower *lo, struct hb_stack_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (is_stack_early(lo, &plan->groups[i]))
+            add_stacks(&plan->groups[i]);
+}
+
 static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     if (keeps_casts(g))
         hb_weight_keep_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_stack_hoist_mask(lo, g);
-    const int64_t lead[3] = {g->trips, g->inner, 0};
-    hb_body_stacks(&g->body, lead, "stack of saved values");
+    if (!is_stack_early(lo, g))
+        add_stacks(g);
     uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
     uint32_t inner = HB_NONE;
     if (g->inner)
