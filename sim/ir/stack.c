@@ -220,8 +220,8 @@ void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
     }
 }
 
-/* v5e's scheduler makes room as soon as it can: a scan's stacks are there before the lookup (nine of
- * nine dumps, fsdp 8 to 128; qwen3-8b, data 4 and fsdp 32: bf16[36,1,4096,4096] at 62, the rows at
+/* v5e's scheduler makes room as soon as it can: a scan's stacks are there before the lookup (nine
+ * of nine dumps, fsdp 8 to 128; qwen3-8b, data 4, fsdp 32: bf16[36,1,4096,4096] at 62, the rows at
  * 67, and so below all else in memory; none of seven of v5p and v6e), unless a trip is taken out
  * for the host (bf16[20,1,4096,5120] of fsdp 64 padded from the first trip's). */
 static bool is_stack_early(const struct hb_lower *lo, const struct hb_group *g)
