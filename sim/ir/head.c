@@ -190,11 +190,13 @@ static bool is_ring_early(const struct hb_lower *lo)
 
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
  * at once: adafactor's needs its rows' and columns' means (ring/f8t2,opt=adafactor: bf16 logits to
- * the end; not ring/f8t2). */
+ * the end; not ring/f8t2, nor in an accumulation loop, where it is added to the others: qwen2.5-72b,
+ * v5p, data 4, fsdp 16 and tensor 4). */
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return !hb_head_short_ring(lo) && over_tensor(lo) && o->name == HB_OPT_ADAFACTOR;
+    return !hb_head_short_ring(lo) && over_tensor(lo) && !hb_accumulates(lo) &&
+           o->name == HB_OPT_ADAFACTOR;
 }
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
