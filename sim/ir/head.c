@@ -265,8 +265,10 @@ static bool is_short_ring_late(const struct hb_lower *lo)
  * gradient, which between late gathers comes at once. */
 static bool sorts_and_fetches(const struct hb_lower *lo)
 {
-    const struct hb_moe *m = &lo->spec->model.blocks[0].moe;
-    return hb_offloads(lo) && lo->local.batch == 1 && m->experts > 0 && hb_layer_sorts_rows(m);
+    const struct hb_model *m = &lo->spec->model;
+    const struct hb_block *b = &m->blocks[m->block_count - 1];
+    return hb_offloads(lo) && lo->local.batch == 1 && hb_block_mixes(b) &&
+           hb_layer_sorts_rows(&b->moe);
 }
 
 static bool is_label_alone(const struct hb_lower *lo)
