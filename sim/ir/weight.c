@@ -307,28 +307,12 @@ static bool is_sliced(const struct hb_lower *lo, const struct hb_leaf *l)
 
 /* Shards that are no whole number of sublanes are gathered outermost, each row in a tile of two
  * (olmo2-32b, v6e, fsdp 256: of 20 rows a shard bf16[1,5120,27648]{2,0,1:T(2,128)}, 540 MiB, not
- * 270; gemma3-4b, v5e, fsdp 128, and v5p, fsdp 256; none of 40 rows). Products read gate's and up's
- * so, down's from a copy (bf16[1,27648,5120]{1,0,2:T(2,128)} at 147, of 270 MiB at 150). */
+ * 270; gemma3-4b, v5e, fsdp 128, and v5p, fsdp 256; none of 40 rows), down's copied at once. */
 static bool is_gathered_by_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     return lo->p->compiler == HB_XLA_TPU && lo->spec->stack.axis == 0 && l->rank == 2 &&
-           part.dim[l->gather_dim] % HB_TPU_SUBLANES != 0 && part.dtype == HB_DT_BF16;
-}
-
-static uint32_t add_rows(struct hb_lower *lo, const struct hb_leaf *l)
-{
-    struct hb_buf rows = lo->p->bufs[l->gathered];
-    rows.bytes = hb_mul_sat(2, rows.bytes);
-    return hb_program_add_buf(lo->p, rows);
-}
-
-static void join_rows(struct hb_lower *lo, struct hb_leaf *l, uint32_t rows)
-{
-    if (l->gather_dim == 1)
-        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "join rows of ", l->name), rows, l->gathered);
-    else
-        l->gathered = rows;
+           l->gather_dim == 0 && part.dim[0] % HB_TPU_SUBLANES != 0 && part.dtype == HB_DT_BF16;
 }
 
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
@@ -357,16 +341,14 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
         return source;
     l->gathered = hb_temp(lo, hb_name(lo, l->name, ", gathered"), HB_CAT_COMMUNICATION,
                           hb_leaf_layer_shape(l, dtype, true));
-    bool by_rows = is_gathered_by_rows(lo, l);
-    uint32_t whole = by_rows ? add_rows(lo, l) : l->gathered;
-    hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, whole);
+    if (is_gathered_by_rows(lo, l))
+        lo->p->bufs[l->gathered].bytes = hb_mul_sat(2, lo->p->bufs[l->gathered].bytes);
+    hb_weight_gather(lo, hb_name(lo, "gather ", l->name), source, l->gathered);
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = l->fsdp_ways * hb_larger(l->expert_ways, 1);
     if (l->expert_ways > 1)
         send_over(op, HB_AX_EXPERT);
-    if (by_rows)
-        join_rows(lo, l, whole);
     if (l->narrow && dtype != HB_DT_F8)
         l->gathered = hb_narrow_weight(lo, l, l->gathered, true);
     return l->gathered;
