@@ -488,11 +488,6 @@ static uint32_t take_best(struct walk *w)
     return node;
 }
 
-static double way_of(const struct row *r, const struct node *n)
-{
-    return is_start(n) ? (double)r->lo->leaves[n->leaf].all_bytes : 0;
-}
-
 static void place(struct walk *w, uint32_t node)
 {
     struct node *n = &w->r->nodes[node];
@@ -506,7 +501,7 @@ static void place(struct walk *w, uint32_t node)
         struct node *b = &w->r->nodes[n->before[i]];
         if (--b->users > 0)
             continue;
-        b->ready = w->now + way_of(w->r, b);
+        b->ready = w->now + (is_start(b) ? (double)w->r->lo->leaves[b->leaf].all_bytes : 0);
         add_ready(w, n->before[i]);
     }
 }

@@ -72,18 +72,13 @@ static uint32_t add_positions(struct hb_lower *lo, uint32_t x)
     return sum;
 }
 
-/* Tokens that the embedding sees: its batch is not split over the stages of a pipeline. */
-static int64_t embed_tokens(const struct hb_lower *lo)
-{
-    return hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
-}
-
 /* XLA:GPU keeps the indices that it compares with; of one sequence or in an accumulation
  * loop the result (8B/base with embed=onehot: pred[1,4096,128256]; tinyS/embed=onehot:
  * s32[8,2048,32000], with accum=2 pred[4,2048,32000]). */
 static struct hb_shape onehot_shape(const struct hb_lower *lo)
 {
-    int64_t tokens = embed_tokens(lo);
+    /* Tokens that the embedding sees: its batch is not split over the stages of a pipeline. */
+    int64_t tokens = hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
     bool compared = tokens <= lo->local.seq || lo->spec->batch.accumulate > 1;
     enum hb_dtype dtype = compared ? HB_DT_PRED : HB_DT_S32;
     return hb_shape_make(dtype, (const int64_t[]){tokens, lo->local.vocab, -1});
@@ -318,15 +313,6 @@ static bool is_table_first(const struct hb_lower *lo)
     return is_looked_up(lo) && lo->positions == HB_NONE;
 }
 
-/* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where the
- * table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p and v6e:
- * adds from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the place of what they
- * left). */
-static bool is_added_first(const struct hb_lower *lo)
-{
-    return lo->spec->batch.accumulate > 1 && is_table_first(lo);
-}
-
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     if (ends->pending_before != HB_NONE)
@@ -334,7 +320,11 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     bool first = is_table_first(lo);
     if (first)
         scatter_table(lo, ends, grad);
-    if (is_added_first(lo))
+    /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where
+     * the table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p
+     * and v6e: adds from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the
+     * place of what they left). */
+    if (lo->spec->batch.accumulate > 1 && is_table_first(lo))
         hb_weight_accumulate(lo, true);
     hb_loss_finish(lo, ends);
     if (lo->positions != HB_NONE) {

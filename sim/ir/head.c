@@ -190,8 +190,8 @@ static bool is_ring_early(const struct hb_lower *lo)
 
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
  * at once: adafactor's needs its rows' and columns' means (ring/f8t2,opt=adafactor: bf16 logits to
- * the end; not ring/f8t2, nor in an accumulation loop, where it is added to the others: qwen2.5-72b,
- * v5p, data 4, fsdp 16 and tensor 4). */
+ * the end; not ring/f8t2, nor in an accumulation loop, where it is added to the others:
+ * qwen2.5-72b, v5p, data 4, fsdp 16 and tensor 4). */
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;

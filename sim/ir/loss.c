@@ -21,12 +21,6 @@ static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum 
     return hb_shape_make(dtype, (const int64_t[]){lo->local.batch, seq, lo->local.vocab, -1});
 }
 
-static double head_flops(const struct hb_lower *lo, int64_t seq)
-{
-    return 2.0 * (double)lo->local.batch * (double)seq * (double)lo->local.vocab *
-           (double)lo->spec->model.d_model;
-}
-
 /* A chunk's products read and write its own part of what is there whole. */
 static double chunk_bytes(const struct hb_lower *lo, int64_t seq)
 {
@@ -40,7 +34,8 @@ struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, cons
     return (struct hb_emit){.name = name,
                             .moved_bytes = chunk_bytes(lo, seq),
                             .kind = HB_OP_MATMUL,
-                            .flops = head_flops(lo, seq),
+                            .flops = 2.0 * (double)lo->local.batch * (double)seq *
+                                     (double)lo->local.vocab * (double)lo->spec->model.d_model,
                             .rows = lo->local.batch * seq,
                             .cols = lo->local.vocab,
                             .depth = lo->spec->model.d_model};
@@ -122,15 +117,6 @@ static bool is_scattered(const struct hb_lower *lo)
     return !sharded && lo->local.batch == 1 && hb_gathers_labels(lo);
 }
 
-/* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside the
- * f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; 8B,f64,lin,gate with
- * it the same; with two sequences one, ring/dl,f8,b2,v128k, and between gathers:
- * dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
-static bool reads_before(const struct hb_lower *lo)
-{
-    return hb_head_ring(lo) && lo->local.batch == 1;
-}
-
 /* Features that are split over fsdp meet the head's rows that are split likewise: products of all
  * sequences, summed into each device's own (fsdp 8, 32 sequences, 131,072 words, without
  * constraints: f32[131072,131072] and the f32[4,4096,131072] of its reduce-scatter; bf16 with
@@ -150,7 +136,11 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
                          logit_shape(lo, c->seq, lo->spec->loss.dot));
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
-    c->before = reads_before(lo) ? narrow : HB_NONE;
+    /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside
+     * the f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16;
+     * 8B,f64,lin,gate with it the same; with two sequences one, ring/dl,f8,b2,v128k, and between
+     * gathers: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
+    c->before = hb_head_ring(lo) && lo->local.batch == 1 ? narrow : HB_NONE;
     struct hb_shape shape = logit_shape(lo, c->seq, dtype);
     uint32_t parts = HB_NONE;
     if (is_head_summed(lo)) {
@@ -708,14 +698,6 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     return g;
 }
 
-/* Behind layers that fetch from the host the loss comes after the head's gradient (16 layers of
- * 4,096, fsdp 64 of v6e, one of 4,096, two of the MLP's on the host: f32[4096,131072] from 270 to
- * 923 of 1000, the gradient at 794 and its sum at 796). */
-static bool is_label_behind(const struct hb_lower *lo)
-{
-    return lo->habits->rings && hb_offloads(lo);
-}
-
 void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
 {
     if (ends->pending_full != HB_NONE) {
@@ -731,7 +713,10 @@ void hb_loss_finish(struct hb_lower *lo, struct hb_ends *ends)
             c.dlogits = c.logits;
         }
         head_grad(lo, c.seq, c.x, c.dlogits);
-        if (is_label_behind(lo))
+        /* Behind layers that fetch from the host the loss comes after the head's gradient (16
+         * layers of 4,096, fsdp 64 of v6e, one of 4,096, two of the MLP's on the host:
+         * f32[4096,131072] from 270 to 923 of 1000, the gradient at 794 and its sum at 796). */
+        if (lo->habits->rings && hb_offloads(lo))
             hb_emit_mark(lo, "the labels' logits", c.dlogits, HB_NONE);
     } else if (ends->pending_logits != HB_NONE) {
         hb_emit_mark(lo, "the labels' logits", ends->pending_logits, HB_NONE);

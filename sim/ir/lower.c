@@ -397,18 +397,13 @@ int64_t hb_lower_share_bytes(const struct hb_spec *spec)
     return spec->compiler == HB_XLA_GPU ? hb_again_limit(&none, memory, false) : INT64_MAX;
 }
 
-static bool asks_share(const struct hb_spec *s)
-{
-    return s->share == HB_SHARE_ASKED && hb_lower_share_bytes(s) < INT64_MAX;
-}
-
 bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
               struct hb_program *out)
 {
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
     *own = *leave_residual_whole(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
-    bool asks = asks_share(own);
+    bool asks = own->share == HB_SHARE_ASKED && hb_lower_share_bytes(own) < INT64_MAX;
     if (!lower_once(arena, diag, own, own, out))
         return false;
     int64_t limit = hb_again_limit(out, memory_bytes(&spec->hardware), out->spreads);

@@ -145,11 +145,6 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
         send_states(lo, l);
 }
 
-static bool is_updated(const struct hb_leaf *l)
-{
-    return l->renewed[0] != HB_NONE || l->renewed[1] != HB_NONE;
-}
-
 /* Of the weight's leaves. */
 static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
 {
@@ -160,7 +155,8 @@ static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
             continue;
         if (e->kind == HB_COPIES_FETCH)
             fetch_state(lo, l, e->state, false);
-        else if (e->kind == HB_COPIES_UPDATE && !is_updated(l))
+        else if (e->kind == HB_COPIES_UPDATE && l->renewed[0] == HB_NONE &&
+                 l->renewed[1] == HB_NONE)
             update_leaf(lo, l);
         else if (e->kind == HB_COPIES_SEND)
             send_back(lo, l->renewed[e->state], l->host[e->state]);

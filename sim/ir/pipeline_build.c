@@ -10,11 +10,6 @@ bool hb_pipeline_wanted(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_PIPELINE) > 1;
 }
 
-static bool is_scanned(const struct hb_lower *lo)
-{
-    return lo->spec->stack.form != HB_FORM_LOOP;
-}
-
 static struct hb_group *add_group(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     pl->groups = hb_grow(lo->arena, pl->groups, pl->count, &pl->cap, sizeof *pl->groups);
@@ -42,7 +37,8 @@ void hb_pipeline_leaves(struct hb_lower *lo, struct hb_pipeline *pl)
         int64_t stack[2] = {repeats > 1 ? repeats : steps, repeats > 1 ? steps : 0};
         struct hb_group *g = add_group(lo, pl);
         hb_layer_leaves(lo, b, b->name, stack, &g->layer);
-        g->looped = is_scanned(lo) && steps > 1; /* a scan of one step is unrolled */
+        g->looped =
+            lo->spec->stack.form != HB_FORM_LOOP && steps > 1; /* a scan of one step is unrolled */
         g->trips = steps;
         for (int64_t k = 1; k < steps && !g->looped; k++) {
             struct hb_group *more = add_group(lo, pl);
@@ -115,23 +111,6 @@ static void make_late(struct hb_layer *y)
     }
 }
 
-/* Two layers side by side: the weight gradients of both come after the first one's backward pass,
- * and are made from the activations (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of each layer; not
- * with four, eight or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
-static bool defers_two(const struct hb_pipeline *pl)
-{
-    return pl->count == 2 && !pl->groups[0].looped;
-}
-
-/* On ROCm those of all layers of a rematerialised iteration, two (pr85/pp8/good+layerin at the
- * first layer's attention, 827 of 1102: inputs, activation and output gradients of both layers'
- * experts, 2 x (2 x 320 + 3 x 160) MiB, to 877 and on) or four (ep2pp4/good: norms, attention
- * results and experts of all four to 1834 of 2162 and on). */
-static bool defers(const struct hb_pipeline *pl)
-{
-    return !pl->groups[0].looped;
-}
-
 void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
 {
     int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
@@ -140,7 +119,10 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
     int64_t split = lo->spec->sharding.ends_over_pipeline ? stages : 1;
     pl->batch = hb_div_up(hb_mul_sat(lo->local.batch, split), p->microbatches);
     int64_t layer_batch = spread_batch(lo, pl);
-    lo->acts_stay = defers_two(pl);
+    /* Two layers side by side: the weight gradients of both come after the first one's backward
+     * pass, and are made from the activations (llama3-8b/pp4_lps2: four bf16[4,4096,14336] of each
+     * layer; not with four, eight or sixteen layers, pp4_lps4, pp4_lps8, pp2_lps16). */
+    lo->acts_stay = pl->count == 2 && !pl->groups[0].looped;
     for (uint32_t i = 0; i < pl->count; i++) {
         struct hb_group *g = &pl->groups[i];
         struct hb_remat remat = p->remat_layer ? g->layer.block->remat : no_remat();
@@ -162,7 +144,11 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
         /* pr85/pp8: bf16 of both layers' experts, 6 x 256 MiB, from the iteration's second forward
          * pass to the end of each layer's backward pass. */
         g->body.own_weights = g->body.own_stacks;
-        g->body.defer = defers(pl);
+        /* On ROCm those of all layers of a rematerialised iteration, two (pr85/pp8/good+layerin at
+         * the first layer's attention, 827 of 1102: inputs, activation and output gradients of
+         * both layers' experts, 2 x (2 x 320 + 3 x 160) MiB, to 877 and on) or four (ep2pp4/good:
+         * norms, attention results and experts of all four to 1834 of 2162 and on). */
+        g->body.defer = !pl->groups[0].looped;
         g->body.spread_wait = !g->looped;
         g->body.sums_wide = lo->habits->sums_remade && g->body.own_stacks;
     }

@@ -180,19 +180,6 @@ bool hb_sequence_gathers_known(const struct hb_lower *lo)
     return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
-/* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475 of
- * 490; ring/f64,s1024; 8B,f64,s2k,bf16 dot: bf16[4096,128256] from 308 to 845 of 860; not on v6e,
- * ring/v6e8x8,f64: from 167 to 168 of 541). */
-static bool is_sum_late(const struct hb_lower *lo)
-{
-    return lo->local.batch == 1;
-}
-
-static int64_t mlp_weight_bytes(const struct hb_lower *lo)
-{
-    return hb_mul_sat(2 * lo->spec->model.d_model, lo->spec->model.blocks[0].mlp.d_ff);
-}
-
 /* Nothing but the layers' inputs is kept. */
 static bool keeps_inputs(const struct hb_lower *lo)
 {
@@ -218,7 +205,7 @@ static struct floors find_floors(const struct hb_lower *lo)
     int64_t hidden = keeps_inputs(lo) ? lo->spec->model.blocks[0].mlp.d_ff : 0;
     int64_t width = hb_add_sat(2 * d, lo->local.batch == 1 ? 2 * hidden : hidden);
     struct floors f = {.post = hb_add_sat(s.forward, hb_mul_sat(2 * width, lo->local.tokens))};
-    f.depth = hb_add_sat(f.post, keeps_inputs(lo) ? hb_mul_sat(3, mlp_weight_bytes(lo)) : 0);
+    f.depth = hb_add_sat(f.post, hb_mul_sat(6 * d, hidden));
     f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, head_bytes(lo)));
     return f;
 }
@@ -319,7 +306,10 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
     int64_t list = hb_add_sat(begun, layer);
     list = early ? hb_larger(loss, list) : hb_add_sat(list, held);
     bool loop = is_accumulated(lo);
-    bool inputs = !loop && keeps_inputs(lo), waits = !loop && is_sum_late(lo);
+    /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475
+     * of 490; ring/f64,s1024; 8B,f64,s2k,bf16 dot: bf16[4096,128256] from 308 to 845 of 860; not
+     * on v6e, ring/v6e8x8,f64: from 167 to 168 of 541). */
+    bool inputs = !loop && keeps_inputs(lo), waits = !loop && lo->local.batch == 1;
     int64_t depth = hb_add_sat(hb_add_sat(s.kept, whole), held);
     int64_t parts = hb_weight_head_scattered(lo) ? 0 : head;
     depth = hb_add_sat(depth, waits ? 0 : loop ? parts : hb_mul_sat(2, head));

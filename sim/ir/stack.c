@@ -86,11 +86,6 @@ static void merged_leaves(struct hb_lower *lo, struct hb_stack_plan *plan, const
     }
 }
 
-static bool is_merged(const struct hb_lower *lo, const struct hb_block *b)
-{
-    return lo->spec->stack.unroll >= hb_block_steps(b);
-}
-
 void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     *plan = (struct hb_stack_plan){0};
@@ -100,7 +95,7 @@ void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
             continue;
         if (lo->spec->stack.form == HB_FORM_LOOP)
             unrolled_leaves(lo, plan, b);
-        else if (is_merged(lo, b))
+        else if (lo->spec->stack.unroll >= hb_block_steps(b))
             merged_leaves(lo, plan, b);
         else
             looped_leaves(lo, plan, b);
