@@ -264,6 +264,10 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     b->grad[s->in[0]] = out;
     if (s->grad_sum_parts)
         hb_body_sum(b, s->axis, HB_OP_ALL_REDUCE, out);
+    while (when == HB_WHEN_AFTER && hb_body_sorts_beside(b) && b->late_done < b->late_count) {
+        const struct hb_step_op *down = &b->y->steps[b->late[b->late_done++]];
+        back_weight(b, down, late_gradient(b, down));
+    }
     if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
     if (when == HB_WHEN_LATE) {

@@ -64,6 +64,11 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
     return (b->defer && !is_summed_apart(b, l)) || ring || split || scores;
 }
 
+bool hb_body_sorts_beside(const struct hb_body *b)
+{
+    return runs_beside(b) && hb_layer_sorts_rows(&b->y->block->moe);
+}
+
 /* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes
  * before the gradient of its rows where it is the smaller of the two (olmoe over 4, 64, 256:
  * bf16[64,2048,1024] before bf16[64,8,640,2048]), after it where it is not, and at the layer's end
@@ -71,9 +76,10 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
  * bf16[16,4096,6400], 800 MiB, behind bf16[2,16,1280,4096], 320, that with one of 500; mixtral over
  * 64: 896 behind 80 and 280, from 484 on of 505). Those that go round in rings wait as well
  * (moeFG/base; olmoe over 8, 32: loops from 458 on of 826, gate's and up's gradients at 390). v5e's
- * sorted ones, whose sums come behind all three, wait for nothing (deepseek-moe-16b, fsdp 64 and
- * expert 2: bf16[64,1408,2048] from 477 and two of gate and up from 483 and 489 to 893 of 959; v6e:
- * two of the three from 777 on, each summed at once). */
+ * sorted ones, whose sums come behind all three, do not wait: down's behind the first gradient of
+ * rows, that one's own, then the other two (deepseek-moe-16b, fsdp 64, data 2 and expert 2: rows at
+ * 487, bf16[64,1408,2048] from 492 and two of gate and up from 496 and 510 on; v6e: two of the three
+ * from 777 on of 785, each summed at once). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
@@ -82,8 +88,9 @@ static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_
     int64_t made = hb_shape_plain_bytes(&weight);
     int64_t rows = hb_shape_plain_bytes(s->grad_inline ? &out->shape : &in->shape);
     int64_t both = hb_add_sat(hb_shape_plain_bytes(&in->shape), hb_shape_plain_bytes(&out->shape));
-    bool at_once = runs_beside(b) && hb_layer_sorts_rows(&b->y->block->moe);
-    if (!at_once && (!s->grad_by_size || made > both))
+    if (hb_body_sorts_beside(b))
+        return hb_spread_is_down(b, s) ? HB_WHEN_LATE : HB_WHEN_AFTER;
+    if (!s->grad_by_size || made > both)
         return HB_WHEN_LATE;
     return made < rows ? HB_WHEN_FIRST : HB_WHEN_AFTER;
 }
