@@ -122,10 +122,11 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
 
 /* Layers side by side with nothing made again: gathers and casts of the forward pass are those of
  * the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none: 48
- * bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). So a block of one layer
- * (deepseek-moe-16b's first, fsdp 64 and expert 2, v5e: bf16[1,2048,10944] twice and
- * [1,10944,2048] from 384, 411 and 426 to 538, 535 and 516, through both loops of the others);
- * in a unit of several all but the last gather again (gemma3-4b's last four, v5e, fsdp 128). */
+ * bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). Gathers are so of a block
+ * of one layer, too (deepseek-moe-16b's first, fsdp 64 and expert 2, v5e: bf16[1,2048,10944] twice
+ * and [1,10944,2048] from 384, 411 and 426 to 538, 535 and 516, through both loops of the others;
+ * gate and up, no activation); in a unit all but the last gather again (gemma3-4b, v5e, fsdp 128).
+ */
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
@@ -136,14 +137,14 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         /* One outer trip is no loop, but the loop over its layers stays one. */
         if (g->trips == 1 && g->inner <= 1)
             g->looped = false;
-        const struct hb_remat *own = g->layer.block->unit > 1 ? &g->layer.block->remat : &remat;
-        lo->acts_stay = !g->looped && own->policy == HB_POLICY_NONE;
+        bool none = !g->looped && remat.policy == HB_POLICY_NONE;
+        lo->acts_stay = none && g->layer.block->remat.policy == HB_POLICY_NONE;
         build_layer(lo, &g->layer);
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
         g->body.inner = g->inner > 0;
-        g->body.own_weights = lo->acts_stay;
+        g->body.own_weights = lo->acts_stay || (none && g->layer.block->unit == 1);
     }
     hb_side_plan(lo, plan);
 }

@@ -78,8 +78,8 @@ bool hb_body_sorts_beside(const struct hb_body *b)
  * (moeFG/base; olmoe over 8, 32: loops from 458 on of 826, gate's and up's gradients at 390). v5e's
  * sorted ones, whose sums come behind all three, do not wait: down's behind the first gradient of
  * rows, that one's own, then the other two (deepseek-moe-16b, fsdp 64, data 2 and expert 2: rows at
- * 487, bf16[64,1408,2048] from 492 and two of gate and up from 496 and 510 on; v6e: two of the three
- * from 777 on of 785, each summed at once). */
+ * 487, bf16[64,1408,2048] from 492 and two of gate and up from 496 and 510 on; v6e: two of the
+ * three from 777 on of 785, each summed at once). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
