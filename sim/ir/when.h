@@ -12,9 +12,9 @@ enum hb_when {
 
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s);
 
-/* Whether every reader of the step's results has run its backward pass, the last being step i. */
 /* Of sorted experts on v5e weight gradients do not wait for the layer's end. */
 bool hb_body_sorts_beside(const struct hb_body *b);
+/* Whether every reader of the step's results has run its backward pass, the last being step i. */
 bool hb_body_readers_done(const struct hb_body *b, const struct hb_step_op *s, uint32_t i);
 
 /* Whether the gradient of the sum that the step reads is made again by a layer's last fusion. */
