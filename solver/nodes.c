@@ -364,7 +364,7 @@ static void fit_node(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
     struct hb_cell cell = plain_cell(s, node);
-    if (hb_search_by_memory(s)) {
+    if (hb_search_by_memory(s) || cell.mesh[HB_AX_PIPELINE] > 1) {
         raise_node(s, index, HB_FATE_NODE_BOUND);
         return;
     }

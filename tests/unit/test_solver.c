@@ -340,6 +340,24 @@ static void samples_lie_evenly_on_the_menu(void **state)
     }
 }
 
+/* Neither a relaxation nor prices say anything of a pipeline's layers: no effort goes there. */
+static void pipelines_are_asked_for_no_layers(void **state)
+{
+    (void)state;
+    for (int stages = 1; stages <= 4; stages += 3) {
+        struct hb_spec spec = unit_spec(&u, SMALL "plan: {search: {remat: true}}\n");
+        struct hb_device device = device_of(&spec);
+        struct hb_plan_ask ask;
+        struct hb_plan plan;
+        spec.mesh[HB_AX_FSDP] = 4 / stages;
+        spec.mesh[HB_AX_PIPELINE] = stages;
+        spec.pipeline.microbatches = 4;
+        hb_plan_ask_make(&u.env, &spec, &device, &ask);
+        assert_true(hb_plan_find(u.env.arena, &ask, &plan) && plan.found);
+        assert_int_equal(plan.counts.layer_bounds > 0, stages == 1);
+    }
+}
+
 static bool is_empty_in(const struct hb_slot *slot, const struct hb_lend_slot *lends)
 {
     bool empty = false;
@@ -378,6 +396,7 @@ int main(void)
         TEST(schedules_stay_where_their_parts_allow),
         TEST(more_devices_are_told_where_they_do),
         TEST(samples_lie_evenly_on_the_menu),
+        TEST(pipelines_are_asked_for_no_layers),
         TEST(stacks_unrolled_in_part_are_sampled),
         TEST(runs_have_names_of_their_own),
         TEST(gradients_are_there_in_all_programs),
