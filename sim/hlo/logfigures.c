@@ -363,6 +363,17 @@ static bool is_piece(const struct hb_sentence *l, int i)
            hb_sentence_ahead(l, alloc, 3, FAILS) >= 0;
 }
 
+/* What a number is that no word tells; false: it is not known yet. */
+static bool take_untold(const struct hb_sentence *l, int i, struct hb_figures *f)
+{
+    if (f->wanted.bytes < 0 && is_piece(l, i))
+        f->wanted = l->word[i].amount;
+    if (!exceeds(l, i))
+        return false;
+    f->held = l->word[i].amount;
+    return true;
+}
+
 struct hb_figures hb_figures_read(struct hb_sentence *l)
 {
     struct hb_amount none = {-1, 1};
@@ -379,12 +390,8 @@ struct hb_figures hb_figures_read(struct hb_sentence *l)
         bool share = is_share(l, i);
         bool of_wanted = last == &f.wanted; /* a share: "7.2 GB wanted of 4.2 GB" */
         last = NULL;
-        if (told < 0 && f.wanted.bytes < 0 && is_piece(l, i))
-            f.wanted = l->word[i].amount;
-        if (told < 0 && exceeds(l, i)) {
-            f.held = l->word[i].amount;
+        if (told < 0 && take_untold(l, i, &f))
             continue;
-        }
         if (!is_bytes(l, i, told) || is_summed(l, i) || (told < 0 && !share))
             continue;
         struct hb_amount *part = of_wanted && f.free.bytes < 0 ? &f.limit : &f.total;

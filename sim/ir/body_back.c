@@ -224,6 +224,21 @@ static uint32_t narrow_gradient(struct hb_body *b, struct hb_emit *e, const stru
     return b->narrow_grad[s->out[0]][0];
 }
 
+/* The weight's gradient waits: its input as it is now, in 8 bit where the product reads it so, or
+ * was before it was turned. */
+static void put_late(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
+{
+    bool narrow = hb_narrow_product(b->lo, s);
+    int in = s->in[0], from = narrow ? 0 : b->y->values[in].turned;
+    if (narrow)
+        hb_narrow_input(b, s);
+    else
+        hb_body_bring(b, from ? from : in);
+    b->now[in] = from ? HB_NONE : b->now[in];
+    b->grad[s->out[0]] = g;
+    b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
+}
+
 static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     g = gather_grad(b, s, g);
@@ -270,19 +285,8 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     }
     if (when == HB_WHEN_AFTER)
         back_weight(b, s, g);
-    if (when == HB_WHEN_LATE) {
-        /* It waits as it is now, in 8 bit where the product reads it so, or was before it was
-         * turned. */
-        bool narrow = hb_narrow_product(b->lo, s);
-        int in = s->in[0], from = narrow ? 0 : b->y->values[in].turned;
-        if (narrow)
-            hb_narrow_input(b, s);
-        else
-            hb_body_bring(b, from ? from : in);
-        b->now[in] = from ? HB_NONE : b->now[in];
-        b->grad[s->out[0]] = g;
-        b->late[b->late_count++] = (uint32_t)(s - b->y->steps);
-    }
+    if (when == HB_WHEN_LATE)
+        put_late(b, s, g);
 }
 
 /* XLA:GPU, where weight gradients wait: what they are made from waits with them, each gradient in a

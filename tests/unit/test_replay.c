@@ -75,18 +75,18 @@ static void make_layers(struct random_maker *maker)
         random_op(maker, roll(maker, 0, 2) ? HB_OP_MARK : HB_OP_MATMUL, HB_STREAM_COMPUTE);
 }
 
-static void make_turns(struct made *m, struct random_maker *maker, struct hb_slot *q, uint32_t *at)
+static void make_turns(struct made *m, struct random_maker *maker, struct hb_slot *q, uint32_t at)
 {
     q->turns = true;
     q->rising = roll(maker, 0, 1);
     for (uint32_t i = 0; i < GROUPS; i++) {
         uint32_t group = q->rising ? i : GROUPS - 1 - i;
-        m->firsts[*at + group] = maker->p->op_count;
+        m->firsts[at + group] = maker->p->op_count;
         if (roll(maker, 0, 1))
             make_layers(maker);
         else if (roll(maker, 0, 4))
             random_block(maker, 0);
-        m->ends[*at + group] = maker->p->op_count;
+        m->ends[at + group] = maker->p->op_count;
     }
 }
 
@@ -97,7 +97,7 @@ static void make_slot(struct made *m, struct random_maker *maker, uint32_t aroun
     *q = (struct hb_slot){.first_op = maker->p->op_count};
     m->around[m->s.slot_count++] = around;
     if (!ends && roll(maker, 0, 2))
-        make_turns(m, maker, q, &at);
+        make_turns(m, maker, q, at);
     else
         random_block(maker, 0);
     if (maker->p->op_count == q->first_op) /* no slot is empty */
