@@ -499,8 +499,6 @@ static void begin_as_written(struct hb_search *s)
     own.most_alternatives = 0;
     own.lp_stem = NULL;
     own.other = s->plan;
-    s->plan->nodes = s->nodes;
-    s->plan->node_count = s->node_count;
     if (!s->spreads || hb_search_is_exact(s) || is_late(s) ||
         !hb_plan_find(s->arena, &own, &first) || !first.found)
         return;
@@ -518,9 +516,17 @@ static void begin_as_written(struct hb_search *s)
     hb_cells_put_run(s, &c);
 }
 
+/* Of the plan they are, too, from the beginning: another search may take what they say. */
+static void tell_nodes(struct hb_search *s)
+{
+    s->plan->nodes = s->nodes;
+    s->plan->node_count = s->node_count;
+}
+
 static void start_search(struct hb_search *s)
 {
     hb_nodes_find(s);
+    tell_nodes(s);
     if (s->ask->other)
         hb_nodes_take_floors(s, s->ask->other);
     for (uint32_t i = 0; i < s->node_count && !is_late(s); i++)
@@ -541,6 +547,7 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
     const struct hb_plan *nodes_of = s->ask->above ? s->ask->above : like;
     memcpy(s->nodes, nodes_of->nodes, nodes_of->node_count * sizeof *s->nodes);
     s->node_count = like->node_count;
+    tell_nodes(s);
     for (uint32_t i = 0; i < s->node_count; i++)
         s->nodes[i].relaxed = false, s->nodes[i].relax_ns = 0;
     s->plan->menus = s->plan->searched = like->menus;
@@ -625,8 +632,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
         start_search(&s);
     out->counts.raw = raw_count(&s);
     out->counts.cells = out->space.cell_count;
-    out->counts.nodes = out->node_count = s.node_count;
-    out->nodes = s.nodes;
+    out->counts.nodes = out->node_count;
     search_all(&s);
     find_gap(&s);
     hb_cells_forget(&s);

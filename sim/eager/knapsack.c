@@ -8,10 +8,9 @@
 
 enum { STEPS = 10000 }; /* into which the partitioner divides what is saved at 1 */
 
-/* Results that take work to make: those of products in the order in which a layer makes them, and
- * of its attention, with a sum for each head. */
+/* Results that take work to make: those of products in the order in which a layer makes them, but
+ * for its last, which nothing saves at 1, and of its attention, with a sum for each head. */
 enum { Q, K, V, OUT, GATE, UP, ATTENTION, ITEMS };
-enum { DOWN = UP + 1, PRODUCTS };
 static const uint32_t tensors[ITEMS] = {[Q] = HB_TN_Q,
                                         [K] = HB_TN_K,
                                         [V] = HB_TN_V,
@@ -121,7 +120,9 @@ bool hb_knapsack_has_names(const struct hb_spec *s, const struct hb_remat *r)
 
 bool hb_knapsack_keeps(const struct hb_remat *r, int at)
 {
-    return at < PRODUCTS && r->save >> (at == DOWN ? (uint32_t)HB_TN_MLP_DOWN : tensors[at]) & 1;
+    static const uint32_t products[] = {HB_TN_Q,        HB_TN_K,      HB_TN_V,       HB_TN_ATTN_OUT,
+                                        HB_TN_MLP_GATE, HB_TN_MLP_UP, HB_TN_MLP_DOWN};
+    return at < (int)(sizeof products / sizeof *products) && r->save >> products[at] & 1;
 }
 
 bool hb_knapsack_keeps_attention(const struct hb_remat *r)

@@ -5,12 +5,6 @@
 #include "sim/eager/ops.h"
 #include "sim/eager/zero3.h"
 
-static uint32_t convert(struct hb_tape *t, uint32_t storage, const char *op, const char *name,
-                        int64_t bytes)
-{
-    return hb_ops_convert(t, storage, (struct hb_made){op, name, bytes, HB_CAT_WORKING, 0});
-}
-
 static uint32_t copied_input_back(struct hb_tape *t, uint32_t direct, uint32_t square,
                                   int64_t whole)
 {
@@ -28,7 +22,7 @@ enum { NORM_INPUT, NORM_SCALE, NORM_SCALED, NORM_FRAME }; /* that a norm's node 
 static uint32_t weighed_back(struct hb_tape *t, struct hb_taped *n, uint32_t grad, int64_t whole,
                              uint32_t *out_weight)
 {
-    uint32_t g = convert(t, grad, "to f32", "norm's gradient in f32", whole);
+    uint32_t g = hb_ops_convert_work(t, grad, "to f32", "norm's gradient in f32", whole);
     hb_tape_drop(t, grad);
     uint32_t by_scaled = HB_NONE;
     if (t->split)
@@ -62,7 +56,7 @@ static uint32_t written_back(struct hb_tape *t, struct hb_taped *n, uint32_t gra
     hb_tape_drop(t, by_scaled);
     hb_tape_drop(t, grad);
     hb_tape_give_up(t, n, NORM_SCALED);
-    uint32_t wide = convert(t, by_weight, "to f32", "norm's gradient in f32", whole);
+    uint32_t wide = hb_ops_convert_work(t, by_weight, "to f32", "norm's gradient in f32", whole);
     hb_tape_drop(t, by_weight);
     return wide;
 }
@@ -124,7 +118,7 @@ static struct hb_taped *weigh_wide(struct hb_tape *t, const struct normed *m, ui
     hb_tape_drop(t, m->scaled);
     hb_tape_drop(t, m->input);
     if (!m->left_out)
-        narrow = convert(t, weighed, "to bf16", "norm's output", m->bytes);
+        narrow = hb_ops_convert_work(t, weighed, "to bf16", "norm's output", m->bytes);
     *out = hb_tape_value(t, narrow);
     hb_tape_drop(t, weighed);
     hb_tape_drop(t, m->scale);
@@ -140,7 +134,8 @@ static struct hb_taped *weigh_narrow(struct hb_tape *t, const struct normed *m, 
     hb_tape_save(t, n, m->scale);
     hb_tape_drop(t, m->input);
     hb_tape_drop(t, m->scale);
-    uint32_t narrow = convert(t, m->scaled, "to bf16", "norm's input, scaled, in bf16", m->bytes);
+    uint32_t narrow =
+        hb_ops_convert_work(t, m->scaled, "to bf16", "norm's input, scaled, in bf16", m->bytes);
     hb_tape_save(t, n, narrow);
     if (!m->left_out)
         weighed = hb_ops_work(t, "mul", "norm's output", m->bytes);

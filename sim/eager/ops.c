@@ -21,8 +21,8 @@ uint32_t hb_ops_convert(struct hb_tape *t, uint32_t storage, struct hb_made made
     return storage;
 }
 
-static uint32_t convert(struct hb_tape *t, uint32_t storage, const char *op, const char *name,
-                        int64_t bytes)
+uint32_t hb_ops_convert_work(struct hb_tape *t, uint32_t storage, const char *op, const char *name,
+                             int64_t bytes)
 {
     return hb_ops_convert(
         t, storage,
@@ -292,7 +292,7 @@ static void back_rope(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     uint32_t turned = hb_ops_work(t, "mul", "gradient turned back", whole);
     hb_tape_drop(t, table);
     hb_tape_drop(t, wide);
-    uint32_t out = convert(t, turned, "to bf16", "gradient before rope", bytes);
+    uint32_t out = hb_ops_convert_work(t, turned, "to bf16", "gradient before rope", bytes);
     hb_tape_drop(t, turned);
     hb_tape_give(t, n->in[0], out);
 }
@@ -304,7 +304,7 @@ uint32_t hb_ops_rope(struct hb_tape *t, uint32_t x, int64_t table_bytes, const c
         t, t->values[x].storage, bytes,
         (struct hb_made){"to f32", "before rope, f32", whole, HB_CAT_WORKING, 0});
     uint32_t turned = hb_ops_work(t, "mul", "turned by rope", whole);
-    uint32_t out = hb_tape_value(t, convert(t, turned, "to bf16", name, bytes));
+    uint32_t out = hb_tape_value(t, hb_ops_convert_work(t, turned, "to bf16", name, bytes));
     hb_tape_drop(t, turned);
     hb_tape_drop(t, wide);
     struct hb_taped *n = hb_tape_node(t, back_rope, out);
@@ -464,7 +464,8 @@ uint32_t hb_ops_mul(struct hb_tape *t, uint32_t a, uint32_t b)
 
 static void back_add(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
-    uint32_t other = convert(t, grad, "to bf16", "gradient of what was added", n->number[0]);
+    uint32_t other =
+        hb_ops_convert_work(t, grad, "to bf16", "gradient of what was added", n->number[0]);
     hb_tape_give(t, n->in[0], grad);
     hb_tape_give(t, n->in[1], other);
 }

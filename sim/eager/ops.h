@@ -84,6 +84,9 @@ int64_t hb_ops_value_bytes(const struct hb_tape *t, uint32_t value);
 /* In a dtype that makes it so large: another storage, or the same once more where it is so
  * already. */
 uint32_t hb_ops_convert(struct hb_tape *t, uint32_t storage, struct hb_made made);
+/* Into what the pass works with. */
+uint32_t hb_ops_convert_work(struct hb_tape *t, uint32_t storage, const char *op, const char *name,
+                             int64_t bytes);
 /* `bytes` are those of a view of the storage. */
 uint32_t hb_ops_convert_view(struct hb_tape *t, uint32_t storage, int64_t bytes,
                              struct hb_made made);

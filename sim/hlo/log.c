@@ -456,9 +456,9 @@ static void follow_refusal(struct hb_log_reader *r, struct hb_span segment)
 
 static bool is_refused(const struct hb_log_reader *r)
 {
-    static const enum hb_log_kind kinds[] = {HB_LOG_PLAIN, HB_LOG_ANY, HB_LOG_HOST};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (r->slot[kinds[i]].is_open && r->slot[kinds[i]].open.line == r->line)
+    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++)
+        if (hb_log_is_prose((enum hb_log_kind)kind) && r->slot[kind].is_open &&
+            r->slot[kind].open.line == r->line)
             return true;
     return false;
 }

@@ -280,6 +280,11 @@ const char *hb_log_framework_key(enum hb_log_framework framework);
 /* The figure, or -1 where the log has no such message or the message does not say. */
 int64_t hb_log_fact(const struct hb_log *log, enum hb_log_kind kind, enum hb_log_fact fact);
 bool hb_log_seen(const struct hb_log *log, enum hb_log_kind kind);
+/* Of a kind that prose may tell, not only lines that a program prints. */
+static inline bool hb_log_is_prose(enum hb_log_kind kind)
+{
+    return kind == HB_LOG_PLAIN || kind == HB_LOG_ANY || kind == HB_LOG_HOST;
+}
 /* What a message of kind asked for, exact where another message tells the same request exactly
  * ("262.56GiB" and "281923031072 bytes"); -1 where it does not say. */
 int64_t hb_log_asked(const struct hb_log *log, enum hb_log_kind kind);

@@ -371,7 +371,7 @@ static bool is_of_guide(const struct hb_log *log)
 static bool is_taught(const struct hb_log *log, enum hb_log_kind kind)
 {
     static const enum hb_log_fact figures[] = {HB_FACT_ASKED, HB_FACT_FREE, HB_FACT_CAPACITY};
-    if (!is_of_guide(log) || (kind != HB_LOG_PLAIN && kind != HB_LOG_ANY && kind != HB_LOG_HOST))
+    if (!is_of_guide(log) || !hb_log_is_prose(kind))
         return false;
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (hb_log_fact(log, kind, figures[i]) >= 0)

@@ -1,7 +1,7 @@
 /* sim/eager/actions: what each rank of a pipeline does, against torch's own tables
  * (tests/golden/torch-schedules.txt: of several stages a rank all that its runtime does, of one
  * the passes, those of 1f1b as they ran). */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include <string.h>
 
@@ -9,22 +9,6 @@
 #include "models/schema.h"
 #include "sim/eager/alike.h"
 #include "sim/eager/clock.h"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 static enum hb_schedule schedule_named(const char *name)
 {

@@ -1,35 +1,11 @@
 /* What an advice says of its levers, and what a margin asks of a search. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 #include "tests/unit/unit_spec.h"
 
 #include "hw/device.h"
 #include "sim/engine/measure.h"
 #include "solver/advise.h"
 #include "solver/margin.h"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
-
-static struct hb_device device_of(const struct hb_spec *spec)
-{
-    struct hb_device device;
-    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec->hardware.device,
-                               (struct hb_loc){0}, &device));
-    return device;
-}
 
 #define MODEL(more)                                                                                \
     "model:\n  d_model: 512\n  vocab: 4096\n  blocks:\n"                                           \
@@ -114,7 +90,7 @@ static void pairs_free_more_than_their_knobs(void **state)
     int known = 0, asked = 0;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct hb_spec spec = unit_spec(&u, texts[i]);
-        struct hb_device device = device_of(&spec);
+        struct hb_device device = unit_device(&u, &spec);
         struct hb_advice_list list;
         assert_true(hb_advise_find(&u.env, &spec, &device, &list));
         for (uint32_t k = 0; k < list.pair_count; k++) {
@@ -166,8 +142,8 @@ static void margins_are_bytes_or_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pairs_free_more_than_their_knobs, start, end),
-        cmocka_unit_test_setup_teardown(margins_are_bytes_or_parts, start, end),
+        TEST(pairs_free_more_than_their_knobs),
+        TEST(margins_are_bytes_or_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,7 @@ struct space {
 static void open_space(const char *text, struct space *s)
 {
     s->spec = unit_spec(&u, text);
-    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, s->spec.hardware.device,
-                               (struct hb_loc){0}, &s->device));
+    s->device = unit_device(&u, &s->spec);
     hb_plan_ask_make(&u.env, &s->spec, &s->device, &s->ask);
     s->ask.polish = false;
     s->ask.most_policies = POLICIES;
@@ -145,11 +144,7 @@ static void budgets_are_met_to_the_byte(void **state)
               "plan: {search: {mesh: [data, fsdp, pipeline], remat: true, stack: [scan, loop],"
               " batch: {accumulate: [1, 2]}}}\n"),
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        unit_start(&u);
-        check(texts[i]);
-        unit_end(&u);
-    }
+    unit_each_text(&u, texts, sizeof texts / sizeof *texts, check);
 }
 
 int main(void)

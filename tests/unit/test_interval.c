@@ -1,28 +1,12 @@
 /* sim/engine/interval: ends and verdicts against a second count of the table's scores, the laws
  * that a search relies on, and how a table is made. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include <math.h>
 
 #include "base/yaml.h"
 #include "models/schema.h"
 #include "sim/engine/interval_fit.h"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 static struct hb_spec read_layers(int layers, const char *device, const char *more)
 {
@@ -354,18 +338,12 @@ static void torch_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_table_is_sorted_and_dated, start, end),
-        cmocka_unit_test_setup_teardown(ends_hold_their_share_of_the_records, start, end),
-        cmocka_unit_test_setup_teardown(a_search_may_exclude_by_most_peak, start, end),
-        cmocka_unit_test_setup_teardown(ends_beyond_the_range_are_told, start, end),
-        cmocka_unit_test_setup_teardown(what_is_not_reached_is_said, start, end),
-        cmocka_unit_test_setup_teardown(kinds_are_known_by_their_facts, start, end),
-        cmocka_unit_test_setup_teardown(experts_and_sequences_tell, start, end),
-        cmocka_unit_test_setup_teardown(factors_are_what_its_records_are_off_by, start, end),
-        cmocka_unit_test_setup_teardown(scores_are_of_those_left_out, start, end),
-        cmocka_unit_test_setup_teardown(families_are_apart_and_errors_bounded, start, end),
-        cmocka_unit_test_setup_teardown(verdicts_have_three_words, start, end),
-        cmocka_unit_test_setup_teardown(torch_has_none, start, end),
+        TEST(the_table_is_sorted_and_dated),     TEST(ends_hold_their_share_of_the_records),
+        TEST(a_search_may_exclude_by_most_peak), TEST(ends_beyond_the_range_are_told),
+        TEST(what_is_not_reached_is_said),       TEST(kinds_are_known_by_their_facts),
+        TEST(experts_and_sequences_tell),        TEST(factors_are_what_its_records_are_off_by),
+        TEST(scores_are_of_those_left_out),      TEST(families_are_apart_and_errors_bounded),
+        TEST(verdicts_have_three_words),         TEST(torch_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* sim/eager/mcore: what stands between Megatron's steps, what its layers keep, and how many
  * microbatches are alive on each rank of a pipeline, against arithmetic by hand. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include "models/support.h"
 #include "sim/eager/mcore_plan.h"
@@ -9,23 +9,8 @@
 #include "sim/engine/step.h"
 #include "tests/unit/unit_spec.h"
 
-static struct unit u;
 enum { D = 1024, FF = 4096, WORDS = 32000, SEQ = 2048, LAYERS = 8 };
 static const int64_t mib = 1 << 20;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 /* 8 layers on 8 devices; more: further keys, one a line, mesh among them. */
 static struct hb_spec read_spec(const char *more)
@@ -367,21 +352,21 @@ static void what_is_not_known_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(buffers_between_steps, start, end),
-        cmocka_unit_test_setup_teardown(workspaces_by_device, start, end),
-        cmocka_unit_test_setup_teardown(fused_accumulation_keeps_stand_ins, start, end),
-        cmocka_unit_test_setup_teardown(logits_of_each_kernel, start, end),
-        cmocka_unit_test_setup_teardown(what_a_layer_keeps, start, end),
-        cmocka_unit_test_setup_teardown(ranks_hold_what_their_warm_up_says, start, end),
-        cmocka_unit_test_setup_teardown(interleaved_chunks_go_in_groups, start, end),
-        cmocka_unit_test_setup_teardown(gpipe_holds_all, start, end),
-        cmocka_unit_test_setup_teardown(further_microbatches_change_nothing, start, end),
-        cmocka_unit_test_setup_teardown(parts_that_run_again_and_eight_bits, start, end),
-        cmocka_unit_test_setup_teardown(norms_of_experts_that_run_again, start, end),
-        cmocka_unit_test_setup_teardown(weights_in_eight_bits, start, end),
-        cmocka_unit_test_setup_teardown(further_tokens, start, end),
-        cmocka_unit_test_setup_teardown(momentum_keeps_one_state, start, end),
-        cmocka_unit_test_setup_teardown(what_is_not_known_is_refused, start, end),
+        TEST(buffers_between_steps),
+        TEST(workspaces_by_device),
+        TEST(fused_accumulation_keeps_stand_ins),
+        TEST(logits_of_each_kernel),
+        TEST(what_a_layer_keeps),
+        TEST(ranks_hold_what_their_warm_up_says),
+        TEST(interleaved_chunks_go_in_groups),
+        TEST(gpipe_holds_all),
+        TEST(further_microbatches_change_nothing),
+        TEST(parts_that_run_again_and_eight_bits),
+        TEST(norms_of_experts_that_run_again),
+        TEST(weights_in_eight_bits),
+        TEST(further_tokens),
+        TEST(momentum_keeps_one_state),
+        TEST(what_is_not_known_is_refused),
     };
     return cmocka_run_group_tests_name("mcore", tests, NULL, NULL);
 }

@@ -1,24 +1,8 @@
 /* base/pickle: values of each protocol, what would run code is refused, files that end too early.
  */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include "base/pickle.h"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 #define READ(text, p) hb_pickle_read(u.env.arena, &u.diag, "t", text, sizeof(text) - 1, p)
 
@@ -287,14 +271,10 @@ static void a_list_may_hold_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(maps_lists_and_numbers, start, end),
-        cmocka_unit_test_setup_teardown(numbers_beyond_64_bits, start, end),
-        cmocka_unit_test_setup_teardown(protocols_2_to_5, start, end),
-        cmocka_unit_test_setup_teardown(what_is_cut_off_is_refused, start, end),
-        cmocka_unit_test_setup_teardown(code_is_refused, start, end),
-        cmocka_unit_test_setup_teardown(a_mark_holds_what_is_below, start, end),
-        cmocka_unit_test_setup_teardown(the_stack_is_worked_on, start, end),
-        cmocka_unit_test_setup_teardown(a_list_may_hold_itself, start, end),
+        TEST(maps_lists_and_numbers), TEST(numbers_beyond_64_bits),
+        TEST(protocols_2_to_5),       TEST(what_is_cut_off_is_refused),
+        TEST(code_is_refused),        TEST(a_mark_holds_what_is_below),
+        TEST(the_stack_is_worked_on), TEST(a_list_may_hold_itself),
     };
     return cmocka_run_group_tests_name("pickle", tests, NULL, NULL);
 }

@@ -30,18 +30,10 @@
     "batch: {global: 8, seq: 256}\nmesh: {fsdp: 4}\ncompiler: torch\n"                             \
     "hardware: {device: nvidia-h100, count: 4}\n"
 
-static struct hb_device device_of(const struct hb_spec *spec)
-{
-    struct hb_device device;
-    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec->hardware.device,
-                               (struct hb_loc){0}, &device));
-    return device;
-}
-
 /* With the whole program of the kept ones. */
 static bool builds(const struct hb_spec *spec, struct hb_floor_programs *programs)
 {
-    struct hb_device device = device_of(spec);
+    struct hb_device device = unit_device(&u, spec);
     struct hb_segment_ask ask = {
         .spec = spec, .device = &device, .floor = true, .programs = programs};
     struct hb_segment segment;
@@ -76,7 +68,7 @@ static void a_floor_has_the_form_of_its_sums(void **state)
 static struct hb_menu menu_of(const char *text, uint32_t most, uint32_t *out_tried)
 {
     struct hb_spec spec = unit_spec(&u, text);
-    struct hb_device device = device_of(&spec);
+    struct hb_device device = unit_device(&u, &spec);
     struct hb_arena *scratch = hb_arena_new();
     struct hb_menu menu = hb_menu_make(u.env.arena, scratch, &spec, &device, most, out_tried)[0];
     hb_arena_free(scratch);
@@ -206,7 +198,7 @@ static int count_own(const char *schedule, int repeats)
                 "pipeline: {schedule: %s, microbatches: 8, repeats: 2}\n"
                 "plan: {search: {remat: true, repeats: [%d]}}\n",
                 schedule, repeats));
-    struct hb_device device = device_of(&spec);
+    struct hb_device device = unit_device(&u, &spec);
     int count = 0;
     if (!hb_torch_space_make(u.env.arena, &spec, &device, 4, &space))
         return 0;
@@ -302,7 +294,7 @@ static void more_devices_are_told_where_they_do(void **state)
 {
     (void)state;
     struct hb_spec spec = unit_spec(&u, SMALL), twice = spec;
-    struct hb_device device = device_of(&spec);
+    struct hb_device device = unit_device(&u, &spec);
     int64_t own_bytes, twice_bytes;
     twice.mesh[HB_AX_FSDP] = twice.hardware.count = 8;
     assert_true(hb_measure_peak(u.env.arena, &spec, &own_bytes));
@@ -321,7 +313,7 @@ static void samples_lie_evenly_on_the_menu(void **state)
     enum { MOST = 40, EACH = 3 };
     struct hb_spec spec =
         unit_spec(&u, SMALL "plan: {search: {mesh: [fsdp], loss_chunks: [1, 2]}}\n");
-    struct hb_device device = device_of(&spec);
+    struct hb_device device = unit_device(&u, &spec);
     struct hb_plan_ask ask;
     struct hb_plan plan;
     struct hb_candidate *items;
@@ -346,7 +338,7 @@ static void pipelines_are_asked_for_no_layers(void **state)
     (void)state;
     for (int stages = 1; stages <= 4; stages += 3) {
         struct hb_spec spec = unit_spec(&u, SMALL "plan: {search: {remat: true}}\n");
-        struct hb_device device = device_of(&spec);
+        struct hb_device device = unit_device(&u, &spec);
         struct hb_plan_ask ask;
         struct hb_plan plan;
         spec.mesh[HB_AX_FSDP] = 4 / stages;

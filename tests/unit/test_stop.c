@@ -77,12 +77,10 @@ static double check_moment(const struct hb_plan_ask *ask, const struct hb_plan *
 static void check(const char *text)
 {
     struct hb_spec spec = unit_spec(&u, text);
-    struct hb_device device;
+    struct hb_device device = unit_device(&u, &spec);
     struct hb_plan_ask ask;
     struct hb_plan whole;
     double best = INFINITY;
-    assert_true(hb_device_load(u.env.arena, &u.diag, HB_SOURCE_DIR, spec.hardware.device,
-                               (struct hb_loc){0}, &device));
     hb_plan_ask_make(&u.env, &spec, &device, &ask);
     find(&ask, INT64_MAX - 1, &whole);
     assert_true(whole.found && whole.status != HB_PLAN_LIMIT);
@@ -111,11 +109,7 @@ static void a_search_ends_where_it_stands(void **state)
         MODEL("mesh: {fsdp: 4}\nhardware: {device: nvidia-h100, count: 4, hbm: 1GiB}\n"
               "plan: {search: {mesh: [fsdp, data, pipeline], remat: true, loss_chunks: [1, 4]}}\n"),
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        unit_start(&u);
-        check(texts[i]);
-        unit_end(&u);
-    }
+    unit_each_text(&u, texts, sizeof texts / sizeof *texts, check);
 }
 
 int main(void)

@@ -1,28 +1,12 @@
 /* sim/eager/titan_layer, titan_weights, pieces: what layers of GPT-2's and DeepSeek's kind allocate
  * under torch, storage by storage, against arithmetic by hand. The records of the bench are in
  * tests/golden/torch-layers.jsonl. */
-#include "tests/unit/unit.h"
+#include "tests/unit/each.h"
 
 #include "models/params.h"
 #include "models/support.h"
 #include "sim/eager/memory.h"
 #include "tests/unit/unit_spec.h"
-
-static struct unit u;
-
-static int start(void **state)
-{
-    (void)state;
-    unit_start(&u);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    unit_end(&u);
-    return 0;
-}
 
 enum { LAYERS = 3, WIDTH = 256, HEADS = 4, TOKENS = 2 * 512 };
 
@@ -303,14 +287,10 @@ static void lists_and_norms_not_known_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_listed_is_made_once, start, end),
-        cmocka_unit_test_setup_teardown(lists_and_norms_not_known_are_refused, start, end),
-        cmocka_unit_test_setup_teardown(gpt_layers_keep_masks_and_norms, start, end),
-        cmocka_unit_test_setup_teardown(weights_are_the_models, start, end),
-        cmocka_unit_test_setup_teardown(latent_attention_is_put_together, start, end),
-        cmocka_unit_test_setup_teardown(sinks_and_biases_are_gpt_oss, start, end),
-        cmocka_unit_test_setup_teardown(a_tables_gradient_waits_whole, start, end),
-        cmocka_unit_test_setup_teardown(a_bias_comes_with_its_weight, start, end),
+        TEST(what_is_listed_is_made_once),      TEST(lists_and_norms_not_known_are_refused),
+        TEST(gpt_layers_keep_masks_and_norms),  TEST(weights_are_the_models),
+        TEST(latent_attention_is_put_together), TEST(sinks_and_biases_are_gpt_oss),
+        TEST(a_tables_gradient_waits_whole),    TEST(a_bias_comes_with_its_weight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,17 @@ static inline void unit_end(struct unit *u)
     hb_arena_free(u->env.arena);
 }
 
+/* Each text with a unit of its own. */
+static inline void unit_each_text(struct unit *u, const char *const *texts, size_t count,
+                                  void (*check)(const char *text))
+{
+    for (size_t i = 0; i < count; i++) {
+        unit_start(u);
+        check(texts[i]);
+        unit_end(u);
+    }
+}
+
 /* Runs work in a child; its exit status (-1: a signal), and what it said on stderr in text. */
 static inline int unit_child(void (*work)(const void *), const void *arg, char *text, size_t room)
 {

@@ -5,30 +5,40 @@
 
 #include "base/str.h"
 #include "base/yaml.h"
+#include "hw/device.h"
 #include "models/schema.h"
 
-static inline struct hb_spec unit_spec(struct unit *u, const char *text)
+static inline struct hb_spec unit_spec(struct unit *unit, const char *text)
 {
     struct hb_spec spec;
     struct hb_node *root;
-    bool ok = hb_yaml_parse(u->env.arena, &u->diag, "test", text, strlen(text), &root) &&
-              hb_schema_from_node(u->env.arena, &u->diag, root, HB_SOURCE_DIR, &spec);
+    bool ok = hb_yaml_parse(unit->env.arena, &unit->diag, "test", text, strlen(text), &root) &&
+              hb_schema_from_node(unit->env.arena, &unit->diag, root, HB_SOURCE_DIR, &spec);
     if (!ok)
-        print_error("%s\n%s\n", text, u->diag.entries[0].text);
+        print_error("%s\n%s\n", text, unit->diag.entries[0].text);
     assert_true(ok);
     return spec;
 }
 
+/* The device that it names. */
+static inline struct hb_device unit_device(struct unit *unit, const struct hb_spec *spec)
+{
+    struct hb_device device;
+    assert_true(hb_device_load(unit->env.arena, &unit->diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, &device));
+    return device;
+}
+
 /* What a refusal begins with is a key of the format, so that it has a place. */
-static inline void unit_names_a_key(struct unit *u, const char *text)
+static inline void unit_names_a_key(struct unit *unit, const char *text)
 {
     static const char before[] = "compiler: torch: ";
     assert_true(hb_str_starts(text, before));
     const char *key = text + strlen(before);
     const char *end = strstr(key, ": ");
     assert_non_null(end);
-    assert_true(hb_schema_check_key(u->env.arena, &u->diag, (struct hb_loc){0},
-                                    hb_arena_strndup(u->env.arena, key, (size_t)(end - key))));
+    assert_true(hb_schema_check_key(unit->env.arena, &unit->diag, (struct hb_loc){0},
+                                    hb_arena_strndup(unit->env.arena, key, (size_t)(end - key))));
 }
 
 #endif
