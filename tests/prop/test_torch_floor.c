@@ -106,7 +106,7 @@ static void no_run_is_below_its_floor(void **state)
     }
     assert_true(wanted < 100 || sums.lower * 100 <= sums.count);
     for (int k = 0; k < 2; k++) {
-        assert_true(wanted < 1000 || count[k] > wanted / 14);
+        assert_true(wanted < 1000 || count[k] > wanted / 12);
         qsort(part[k], (size_t)count[k], sizeof(double), compare_real);
         print_message("floors of %d peaks of %s bytes: least %.3f, 5 %% below %.3f, median %.3f\n",
                       count[k], k ? "reserved" : "allocated", part[k][0], part[k][count[k] / 20],

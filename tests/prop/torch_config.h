@@ -138,7 +138,7 @@ static void torch_loss(struct hb_str *s, struct hb_rng *rng, bool plain)
     const char *held = TORCH_ONE_OF(rng, "none", "none", "compute", "f32");
     int64_t chunks = plain && torch_chance(rng, 40) ? hb_rng_range(rng, 2, 9) : 1;
     if (!plain && !hb_str_same(kernel, "linear") && hb_str_same(held, "none") &&
-        torch_chance(&side, 50))
+        torch_chance(&side, 30))
         chunks = hb_rng_range(&side, 2, 9);
     hb_str_addf(s, "loss: {kernel: %s, held: %s, chunks: %lld}\n", kernel, held, (long long)chunks);
 }
@@ -151,7 +151,8 @@ static void torch_titan_remat(struct hb_str *s, struct hb_rng *rng, struct hb_rn
                              : TORCH_ONE_OF(rng, "none", "full", "full",
                                             "names, save: [q, v, attn_ctx, mlp_gate, mlp_down]");
     bool budget = hb_str_same(policy, "none") && torch_chance(&side, 10);
-    if (strstr(policy, "save: [q") && torch_chance(&side, 50)) /* a list of its own */
+    bool dense = !strstr(s->text, "moe:"); /* with experts a list of its own is refused */
+    if (dense && strstr(policy, "save: [q") && torch_chance(&side, 30))
         policy =
             TORCH_ONE_OF(&side, "names, save: [layer_in, attn_ctx]", "names, save: [k, mlp_up]",
                          "names, save: [q, k, v, attn_ctx, attn_out, mlp_gate, mlp_up, "
