@@ -10,10 +10,9 @@
  *                                                         use of what it reads, whichever is first
  *
  * Of the candidates the first that was not read so far (it just moves), else the one that frees
- * most (pr85/pp8/good,shift with embed=onehot, 32 layers: the indices s32[32,4096,32000] and
- * wrapped_iota.remat, 72.7 -> 57.6 GiB; tiny/layers=loop,remat=none, seq 4096: the first layer's
- * scores of four, f32[128,4096,4096], gemm_fusion_dot.181.remat; TPU: MaxText's llama3.1-70b on 128
- * v6e, the logits bf16[4,8192,128256], fusion.429.remat, 30.8 -> 24.9 GiB). No candidate is what a
+ * most (pr85/pp8/good,shift with embed=onehot, 32 layers: the indices s32[32,4096,32000],
+ * wrapped_iota.remat, 72.7 -> 57.6 GiB; TPU: MaxText's llama3.1-70b on 128 v6e, the logits
+ * bf16[4,8192,128256], fusion.429.remat, 30.8 -> 24.9 GiB). No candidate is what a
  * loop touches, what is handed back, fenced or in another's memory, what the op at hand reads, a
  * kernel's result or a collective's, but for gathers of XLA:TPU's (27 of 28 dumps above the limit).
  * A loop at which it is still too much is walked in its turn, with what is left of the limit;

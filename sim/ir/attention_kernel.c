@@ -322,13 +322,10 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct hb_atte
     hold_block(lo, &s, h);
     /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
      * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
-     * (rnd/031: two f32[16,4,32,2,512,1,2048]; rnd/047 as a scan: f32[6,2,4,1,1024,512,16] to 213,
-     * f32[6,2,4,16,512,1,1024] from there on); of layers side by side that copy is made in the
-     * layer's own backward pass (rocm-rnd/047: five f32[2,4,1,1024,512,16], one in another order).
-     * A product of one sequence and one head of keys reads either order (d2k, 8 over 1 heads, fsdp
-     * 8, one sequence: f32[4,8,1,1,4096,512,8] alone; 16 over 8: f32[4,8,1,8,2,512,4096], too). A
-     * loop over blocks has those of all devices of a sequence axis (fsdp 4 with sequence 2:
-     * f32[4,8,2,8,4096,512,2], eight blocks of 512 of 4096 tokens). */
+     * (rnd/031: two f32[16,4,32,2,512,1,2048]); of layers side by side that copy is made in the
+     * layer's own backward pass (rocm-rnd/047). A product of one sequence and one head of keys
+     * reads either order (d2k, fsdp 8). A loop over blocks has those of all devices of a sequence
+     * axis (fsdp 4 with sequence 2). */
     struct hb_attention_heads all = *h;
     all.seq = h->kv_seq;
     struct hb_value scores =

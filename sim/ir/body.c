@@ -508,9 +508,8 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
 
 /* XLA:GPU runs the kernel again, and turns its result, just before its backward pass where the
  * MLP's needs nothing of it (55 layers on CUDA: names:attn_ctx over fsdp 8, gate again at 45,
- * kernel at 79, its backward at 87; attn_ctx on the host, llama3-8b over 4 and 8, at 90 of 98;
- * llama3b, attn_out over 8, at 74, gate at 56), unless its inputs are kept (llama3-8b over 32, q,
- * k, v and attn_ctx: at 28, gate at 49). */
+ * kernel at 79, its backward at 87), unless its inputs are kept (llama3-8b over 32, q, k, v and
+ * attn_ctx: at 28, gate at 49). */
 static bool waits_for_kernel(const struct hb_body *b, const struct hb_step_op *s)
 {
     bool made = false;

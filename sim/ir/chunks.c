@@ -144,11 +144,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
 
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
- * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100:
- * bf16[5120,151936] from 2 to 24 of 31, beside logits of bf16 and f32; llama3-8b with four stages,
- * fsdp 8: bf16[4096,128256] alike; with words that are split twice or once). On v5e the head's own
- * comes first as well (3B and 8B over 64, 4 chunks, 3B over 128, tied or not: f32[4096,128256] and
- * bf16 of it beside the head and the logits' gradient). */
+ * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100).
+ * On v5e the head's own comes first as well (3B and 8B over 64, 4 chunks). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = gathers_head(lo);

@@ -15,9 +15,8 @@
  *   and of equals the last in the row.
  *
  * So what is on its way over the layers' pass are the states of the weights that are updated first,
- * the largest mostly: their copies back were the last to be started. (mistral-24b on v5p, four
- * microbatches: of 5886 pairs of copies and updates 5879 stand as in the compiler's schedule;
- * 70B on 256: 99 of 100.) */
+ * the largest mostly: their copies back were the last to be started (mistral-24b on v5p: of 5886
+ * pairs of copies and updates 5879 stand as in the compiler's schedule; 70B on 256: 99 of 100). */
 #include "sim/ir/copies.h"
 
 #include <string.h>
@@ -202,9 +201,8 @@ static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
  * their names from the last on (six steps on it with accumulation, wu with wg, wv with wk, wq with
- * wo where these are square, and with wv where all heads have keys, llama2-13b over 32: wk alone;
- * and one over sequence 2; five on v5e and v5p: none; v6e over fsdp and tensor without
- * accumulation: none). */
+ * wo where these are square, and with wv where all heads have keys; and one over sequence 2; five
+ * on v5e and v5p: none; v6e over fsdp and tensor without accumulation: none). */
 static void join_mates(struct row *r)
 {
     if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))

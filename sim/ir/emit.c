@@ -241,10 +241,15 @@ int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width)
     return hb_mul_sat(width, hb_mul_sat(lo->local.tokens, lo->local.vocab));
 }
 
+bool hb_sends(const struct hb_lower *lo, int block)
+{
+    const struct hb_remat *r = &lo->spec->model.blocks[block].remat;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0;
+}
+
 bool hb_offloads(const struct hb_lower *lo)
 {
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0;
+    return hb_sends(lo, 0);
 }
 
 bool hb_alone(const struct hb_lower *lo)

@@ -47,14 +47,11 @@ bool hb_head_room_early(const struct hb_lower *lo)
 }
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on
- * (measured at 8 ways: 4096 a device yes, 1024 no; 16: 1024 yes; 32: 512 yes); of a chunk's tokens
- * where the loss goes in chunks (1B/loss=chunk, 1024 a chunk: f32[2048,128256] in each); not beside
- * a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32 logits alone). v6e's layers take
- * twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in all: neither
- * f32[1024,32000] nor logits wait; gate/v5e,f4: both). Beside tensor parallelism that does not
- * split the words each device has all of the gradient, and no ring makes it (qwen3-8b,v6e,f8t2,
- * 8B,v5p,f16t4 and 8B,v5e,f8t2 with vocab_over_tensor=false: f32[4096,151936], [4096,32000],
- * [4096,128256], of f32 logits; split, ring's parts and the bf16 ones). */
+ * (measured at 8 ways: 4096 a device yes, 1024 no; 32: 512 yes); of a chunk's tokens where the loss
+ * goes in chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32
+ * logits). v6e's layers take twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in
+ * all). Beside tensor parallelism that does not split the words each device has all of the
+ * gradient, and no ring makes it (8B,v5p,f16t4 with vocab_over_tensor=false: f32[4096,128256]). */
 enum { HEAD_RING_TOKENS = 16384 };
 
 int64_t hb_head_tokens(const struct hb_lower *lo)
@@ -145,11 +142,9 @@ static bool is_split_twice(const struct hb_lower *lo)
 }
 
 /* What the layers keep makes no difference where the sequence or the features are split, too
- * (save_out_proj, fsdp64 and context 2: rand027/qwen3-8b; rand036/llama3-8b, fsdp64 and tensor 4;
- * qwen3-14b, v6e-16, fsdp 8 and tensor 2); experts between rings do not wait (mixtral-8x7b, fsdp 8
- * and tensor 4), nor gathers of dense layers over fsdp and data on v5p (llama3-8b, 4 and 4: the
- * gradient at 244 of 497, the layers from 282; with states split over data they do,
- * dp2_fsdp4_zero1). */
+ * (save_out_proj, fsdp64 and context 2; qwen3-14b, v6e-16, fsdp 8 and tensor 2); experts between
+ * rings do not wait (mixtral-8x7b, fsdp 8 and tensor 4), nor gathers of dense layers over fsdp and
+ * data on v5p (llama3-8b, 4 and 4: the gradient at 244 of 497, the layers from 282). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !mixes(lo) &&
@@ -158,15 +153,12 @@ static bool is_own_rule_late(const struct hb_lower *lo)
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
- * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB (of
- * 4,608, 5,120, 6,144 and 7,168 features, 8,704 to 36,864 rows; not 8,192) on v5p, on v6e from
- * 36,864 rows; of 4 to 8 KiB on v5p alone, from 34,816 (2,560, 3,072, 4,096; 32,768 none); not of
- * 4 KiB. The ring of the head's gradient hides it, so that the logits' gradient waits for the
- * layers, where no update does: all updates wait for a clipped gradient's norm, and an accumulation
- * loop has none (13B over 8, 16 and 32, 32,768 tokens and 32,000 words; 16,384 words and 20,480
- * tokens, not 16,384; not on v5e, over 4, beside tensor parallelism). Without either it waits where
- * rows are many (7B over 8, 36,864 and 131,072 rows; 13B 65,536, not 32,768 with 16 and 32 layers).
- */
+ * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB (4,608 to
+ * 7,168 features, 8,704 to 36,864 rows; not 8,192) on v5p, on v6e from 36,864 rows; of 4 to 8 KiB
+ * on v5p alone, from 34,816. The ring of the head's gradient hides it, so that the logits' gradient
+ * waits for the layers, where no update does: all wait for a clipped gradient's norm, and an
+ * accumulation loop has none (13B over 8 to 32). Without either it waits where rows are many (7B
+ * over 8, 36,864; 13B 65,536). */
 enum { SORTED_MOST = 16 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
 
 static bool hides_rows(const struct hb_lower *lo)
@@ -200,18 +192,12 @@ static bool is_update_slow(const struct hb_lower *lo)
 }
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
- * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 64
- * and tensor 4, and fsdp 256; qwen3-4b, fsdp 4, and fsdp 2 and tensor 4 with accumulate=4;
- * qwen3-1.7b, fsdp 4 and sequence 2 with accumulate=2; llama3-3b, tensor 2 and data 8; llama3-1b,
- * fsdp 8 and sequence 8, fsdp 2 and data 4; gemma-7b, fsdp 4 and tensor 2: the product before the
- * layers' backward loop in every schedule; with tensor parallelism alone, tied/gemma2b,t8, after
- * it). Beside naive scores with tensor parallelism alone. MaxText's on v5p and v5e (13 of 13 dumps:
- * gemma2-9b, v5p, fsdp 16 and 64, v5e, fsdp 16, 128 and 256; gpt3-6b, v5p, fsdp 8 and 16, tensor 2;
- * qwen3-1.7b, v5e; not on v6e, five of six), unless values go to the host (gemma2-9b/inputoff:
- * bf16[4,4096,256128] through the layers, and with two sequences), but in v5e's rings beside tensor
- * parallelism (qwen3-0.6b, fsdp 8 and tensor 2; not gemma2-9b, 4 and 4), and between gathers where
- * it frees less than it makes (gemma3-27b, v5e, one of 2,048: bf16[2048,262144] through the layers,
- * the gradient 5376 wide). */
+ * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 256;
+ * llama3-3b, tensor 2 and data 8; with tensor parallelism alone, tied/gemma2b,t8, after it). Beside
+ * naive scores with tensor parallelism alone. MaxText's on v5p and v5e (13 of 13 dumps; not on v6e,
+ * five of six), unless values go to the host (gemma2-9b/inputoff), but in v5e's rings beside tensor
+ * parallelism (qwen3-0.6b, fsdp 8 and tensor 2), and between gathers where it frees less than it
+ * makes (gemma3-27b, v5e, one of 2,048: bf16[2048,262144] through the layers). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
@@ -277,15 +263,11 @@ static bool is_label_alone(const struct hb_lower *lo)
 }
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
- * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both and
- * k kept, with accumulate=2 and 1; of several sequences the gradient alone, with attn_ctx kept
- * bf16[2,8192,32000]; not with q alone, nor with these kept and none on the host: the loss is the
- * peak) and, of a tied head or in an accumulation loop, between late gathers; between padded and
- * plain ones, and over data alone, with q alone, too, but not with layer inputs alone, and not
- * beside the products (7B and qwen2.5-14b, v5p and v6e, data 4 and fsdp 8, one and two sequences,
- * with q, k and v, q alone, or k, attn_ctx and attn_out: f32[2,8192,152064] until the last trip,
- * with clip and bf16 weights, too; none with nothing on the host; v5e, data 4 and fsdp 16: none).
- */
+ * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both
+ * kept; of several sequences the gradient alone; not with q alone, nor with none on the host) and,
+ * of a tied head or in an accumulation loop, between late gathers; between padded and plain ones,
+ * and over data alone, with q alone, too, but not with layer inputs alone, and not beside the
+ * products (7B, v5p and v6e, data 4 and fsdp 8: f32[2,8192,152064] until the last trip). */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
@@ -306,8 +288,9 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
  * ones; not with names kept, two, and beside tensor parallelism two of eight). */
 static bool waits_in_ring(const struct hb_lower *lo)
 {
-    bool nothing = lo->spec->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || hb_offloads(lo));
-    return hb_head_goes_round(lo) && (mixes(lo) ? nothing && !over_tensor(lo) : hb_offloads(lo));
+    bool sends = hb_sends(lo, lo->spec->model.block_count - 1);
+    bool nothing = lo->spec->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || sends);
+    return hb_head_goes_round(lo) && (mixes(lo) ? nothing && !over_tensor(lo) : sends);
 }
 
 /* They come behind the layers, but dense ones of v5e (49 of 54 on v5p and v6e). */
@@ -316,15 +299,11 @@ static bool is_behind(const struct hb_lower *lo)
     return mixes(lo) || !hb_head_room_early(lo);
 }
 
-/* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2 and, with few
- * tokens, accum=8), not over data alone (accum/1B,dp8,a4: added to f32[2048,128256] before the
- * layers), not between rings (8B,f16,a4 and f16,a2: one bf16[1,4096,128256], gone with the head's
- * ring), not between gathers where the order taken makes it first (sequence.c; 16 layers of 8B over
- * 64 and 128: as without accumulation, but that depth-first has the whole gradient, too). Beside
- * tensor parallelism those alone that fetch from the host, of one-hot labels, or where nothing else
- * is split (fsdp 64 and tensor 4 of v5e with layer inputs there, 16 and 2 of v5p with q, k and v;
- * rnd/028; tensor 8; not phi-4, v5p, fsdp 4 and tensor 2, olmo-7b, v5e, 2 and 8, qwen3-8b, v6e, 4
- * and 4). */
+/* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2), not over data
+ * alone (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings
+ * (8B,f16,a4: one bf16[1,4096,128256], gone with the head's ring), not between gathers where the
+ * order taken makes it first (sequence.c). Beside tensor parallelism those alone that fetch from
+ * the host, of one-hot labels, or where nothing else is split (rnd/028; tensor 8). */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool waits =

@@ -230,13 +230,10 @@ void hb_loss_prepare(struct hb_lower *lo)
 }
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
- * over 8, 64, 128 and 256 devices: base/llama3-8b, v5p-512: two bf16[4,8192,128256]; in pipelines,
- * too: pp8_lps4, pp4_lps2 with 8 microbatches: two bf16[4,4096,128256]), except where
- * gathers are late or beside the products, which make it of the logits then (v6e-64, v5e-256: one),
- * but for late ones of one sequence, whose exponentials come with their sums (qwen2.5-7b, v6e-64:
- * fusion.200, two bf16[8192,152064]; llama3-8b, v6e-256; of two and four sequences one), and for a
- * hyperbolic tangent's (gemma2-2b, v6e-64: two bf16[4,4096,256128]; beside the products of one
- * sequence, v5e-128, alone). */
+ * over 8 to 256 devices: two bf16[4,8192,128256]; in pipelines, too), except where gathers are late
+ * or beside the products, which make it of the logits then (v6e-64, v5e-256: one), but for late
+ * ones of one sequence, whose exponentials come with their sums (qwen2.5-7b, v6e-64: fusion.200),
+ * and for a hyperbolic tangent's (gemma2-2b, v6e-64; beside the products of one sequence alone). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
     bool late = hb_gathers_late(lo), beside = lo->gather_form == HB_GATHER_BESIDE;
@@ -480,11 +477,8 @@ static bool is_norm_gathered(const struct hb_lower *lo)
 /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
  * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded or
  * late gathers there too, where the loop's residual lies turned, whose copy for the head's products
- * takes the cast in (8B64/base: f32[1,4096,4096] to the end; 20 layers of 5,120, v6e, fsdp 64, two
- * sequences of 8192: copy.456, f32[2,8192,5120]; of 4,096, v5p, two of 2048: bf16[2,2048,4096], the
- * layers' own);
- * MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16 over 8:
- * f32[2,4096,4096] beside one bf16 of it) but on v5e (v5e-256: none). */
+ * takes the cast in (20 layers of 5,120, v6e, fsdp 64, two of 8192: copy.456, f32[2,8192,5120]);
+ * MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16) but on v5e. */
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
     bool padded = is_norm_gathered(lo) && hb_turn_residual(lo);

@@ -43,27 +43,21 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
     return l;
 }
 
-/* Rings (collective matmuls) on TPU: fsdp of 5 to 32, the batch split by fsdp alone, enough
- * tokens. Measured on the mixtures: all seven products of a layer in 105 of 106 rows with at least
- * 1024 tokens a device; none with data or sequence axes (9 of 9, 20 of 20), none at 2, 4, >= 33.
- * The least tokens a device: v5p 640 at 8 ways, 512 at 16 and 32; v5e 1024; v6e 2048. Four ways go
- * round where they are a side of the torus: beside tensor parallelism on 16 devices (ring/f4t4,
- * v5e4x4,f4t4; not f4t2 on 8: two by two), and alone where they are a part of a larger slice
- * (gate/f4,b4,P8, gate/v5e,f4, gate/v6e,f4). Four of v5p in a slice of their own, two by two,
- * gather (ring/f4; with 16384 tokens a device as well; over 2x2x2 it goes round with 4096, too).
- * The input does not say which slice it is: with few tokens that of its own is meant (MaxText's
- * llama3-8b on v5p-8 with 8192), with more the larger one, whose steps need more. */
+/* Rings (collective matmuls) on TPU: fsdp of 5 to 32, the batch split by fsdp alone, enough tokens:
+ * all seven products of a layer in 105 of 106 rows with at least 1024 tokens a device; none with
+ * data or sequence axes (29 of 29), none at 2, 4, >= 33. The least tokens a device: v5p 640 at 8
+ * ways, 512 at 16 and 32; v5e 1024; v6e 2048. Four ways go round where they are a side of the
+ * torus: beside tensor parallelism on 16 devices (ring/f4t4; not f4t2 on 8), and alone where they
+ * are a part of a larger slice (gate/f4,b4,P8; not ring/f4). The input does not say which slice it
+ * is: with few tokens that of its own is meant, with more the larger one. */
 enum { RING_MIN = 5, RING_MAX = 32, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 
 /* Without constraints what is split in a scan's layers is what their weights are split over: the
  * residual's features, by fsdp. Each product of it is a sum over devices, whole, for the sequences
- * of all of them (on CUDA, fsdp 8, eight layers of 4096 and 12288, 32 sequences:
- * bf16[8,32,4096,512] kept and bf16[32,4096,12288] six times, 27.4 GiB where 9.4 are with
- * constraints; microbatches, data beside fsdp and tensor parallelism the same). On TPU a flash
- * kernel asks for a split batch (8B,f64,b2 and 1B), and the rows of ragged experts do everywhere,
- * which are sorted on each device (olmoe, fsdp 8 and fsdp 16 with expert 4, mixtral, fsdp 8, on
- * H100, olmoe, fsdp 8 and with tensor 2 on MI300X: as with constraints). Unrolled layers are not
- * known. */
+ * of all of them (on CUDA, fsdp 8, eight layers of 4096 and 12288: bf16[32,4096,12288] six times,
+ * 27.4 GiB where 9.4 are with constraints). On TPU a flash kernel asks for a split batch (8B,f64,b2
+ * and 1B), and the rows of ragged experts do everywhere, which are sorted on each device (olmoe,
+ * fsdp 8, on H100 and MI300X: as with constraints). Unrolled layers are not known. */
 static bool is_batch_whole(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;

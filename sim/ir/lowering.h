@@ -236,7 +236,8 @@ const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
 /* Of a device's logits, of that many bytes each. */
 int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
-/* Whether layers send some of what they keep to the host. */
+/* Whether layers send some of what they keep to the host: of a block, of the first one. */
+bool hb_sends(const struct hb_lower *lo, int block);
 bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */
 bool hb_alone(const struct hb_lower *lo);

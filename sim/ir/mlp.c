@@ -113,11 +113,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
         /* gate/f48,d6k: the last weight gradient is late too, so that gate and up wait for it and
          * one of their gradients has a place of its own: four bf16[4096,16384]. So it is between
          * all gathers of v5p and v6e where a device has more tokens than features (8 layers of 2048
-         * and 8192, data 2 to 16 beside fsdp 32 to 4, 4,096 and 32,768 tokens: four
-         * bf16[8,4096,8192], with 2,048 tokens and on v5e three), and on CUDA between gathers
-         * (8B,f64,b4,v32k without clip: bf16[16384,14336] from 226 and 230 to 249, their gradients
-         * from 234 and 235 on; bwd/base with fsdp=8 and d_ff=11264; on one device three,
-         * bwd/base). */
+         * and 8192: four bf16[8,4096,8192], with 2,048 and on v5e three), and on CUDA between
+         * gathers (8B,f64,b4,v32k without clip; on one device three, bwd/base). */
         bool many = lo->local.tokens > lo->spec->model.d_model;
         bool tpu = lo->habits->rings && !lo->chip->gathers_beside && many;
         bool apart = gathers && (tpu || lo->habits->gathers_timed);

@@ -138,19 +138,14 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     return disp;
 }
 
-/* moeT/base, moeT/capacity=2.0: one bf16[8,2048,8,1024] where the gradient of the weights is.
- * Gathered experts: the gradient of the outputs first, of the weights last, from outputs made
- * again as soon as those are gone (olmoe over 4, 8, 64, 256: bf16[8,4096,64,640] from 243 to
- * 246 and from 275 on, bf16[64,2048,8,640] from 246 to 256, bf16[8,64,640,2048] from 258 on).
- * CUDA makes the weights' gradient of one sequence last where no gather is to hide behind it (64
- * experts of a device, 8192 tokens: bf16[8192,64,1280] from 296 to 319 and bf16[8192,81920] from
- * 322; of two sequences of 4096 and 8192, four, two over data 4 together, and over fsdp 8, from 334
- * to 341), and above the limit the weights are made again after it on
- * both (qwen30b, fsdp 32: gemm_fusion_dot.96.remat2, one bf16[2,16384,163840]; dsmoe, fsdp 2
- * with expert 4; moe1b). ROCm makes it last, from outputs made again, when the
- * weights are gone (olmoe, fsdp 16 with tensor 2, one of 16,384 tokens: 86 to 131 and at 141;
- * qwen30b over fsdp 8 with tensor 2; granite-3b-moe over expert 4), of several sequences, too, but
- * beside turned inputs and outputs that are not told (olmoe, fsdp 8: five bf16[4,64,1280,2048]). */
+/* moeT/base: one bf16[8,2048,8,1024] where the gradient of the weights is. Gathered experts: the
+ * gradient of the outputs first, of the weights last, from outputs made again as soon as those are
+ * gone (olmoe over 4, 8, 64, 256: bf16[8,4096,64,640] from 243 to 246 and from 275 on). CUDA makes
+ * the weights' gradient of one sequence last where no gather is to hide behind it (64 experts of a
+ * device, 8192 tokens: from 296 to 319), and above the limit the weights are made again after it on
+ * both (qwen30b, fsdp 32). ROCm makes it last, from outputs made again, when the weights are gone
+ * (olmoe, fsdp 16 with tensor 2: 86 to 131 and at 141), of several sequences, too, but beside
+ * turned inputs and outputs that are not told. */
 static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
 {
     bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);

@@ -495,11 +495,9 @@ static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const c
 
 /* Weights and momenta that the iterations read in another layout; one of several alike has its
  * momentum from the gradient, where that is updated as it is made (8B,muon: three f32[32,512,14336]
- * of gate and up; clipped, 8B,f16,muon,clip, four of f32[32,256,14336] and of f32[32,256,1024];
- * f32[128256,256] twice; rnd/070 over data 2 and fsdp 8: three f32[40,640,11008], five
- * f32[40,640,4096]; rnd/026, which accumulates: four f32[4,4,512,2816]). Depth-first only when all
- * gradients are there (gemma2b,f8,muon, tied: bf16[18,256,16384] from 2278 of 2773 on; 8B with two
- * sequences; rnd/041). */
+ * of gate and up; clipped, 8B,f16,muon,clip, four of f32[32,256,14336]; rnd/026, which accumulates:
+ * four f32[4,4,512,2816]). Depth-first only when all gradients are there (gemma2b,f8,muon, tied:
+ * bf16[18,256,16384] from 2278 of 2773 on; rnd/041). */
 static void copy_turned(struct hb_lower *lo)
 {
     bool fused = !hb_updates_wait(lo);

@@ -135,9 +135,7 @@ static double own_rows(const struct hb_lower *lo)
 /* The partitioner takes the way of a scatter whose greatest op or collective, operand and result,
  * is least (gather_scatter_handler.cc, ScatterPartitionMethodsOrderedByCost;
  * spmd_partitioner_util.h, EvaluatePartitionCost): all rows gathered, or the table (2,048 wide, 16
- * sequences of 2,048: over data 2 and fsdp 8 with 31,232 words the rows, with 30,848 the table;
- * over 4 and 4 28,288 and 27,392; over 8 and 2 23,936 and 22,528; v5e, and the first and last two
- * H100). */
+ * sequences of 2,048: over data 2 and fsdp 8 with 31,232 words the rows, with 30,848 the table). */
 bool hb_order_rows_stay(const struct hb_lower *lo)
 {
     double rows = own_rows(lo) * (double)(lo->local.batch_ways + 1);

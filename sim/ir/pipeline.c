@@ -165,12 +165,10 @@ static int64_t missing_iterations(int64_t held, int64_t want, int64_t skip, int6
 
 /* XLA:GPU, where the batch is split: of the outputs' stack, in which each device has its part of
  * all iterations, it takes its share of iterations whole (pp2f4,m4: bf16[5,2,2048,2048] becomes
- * bf16[4,2,2,2048,2048], and bf16[2,8,2048,2048] of a neighbour's; pr85/ep2pp4/good,no_loss_stage:
- * bf16[2,4,4,4096,4096] and bf16[1,8,4096,4096]; pp2t2f2,m4: bf16[2,3,2,2048,2048] alone), among
- * no more devices than there are microbatches (pp4f32,m8: bf16[2,1,8,8192,7168]). Shards
- * that are permuted between as many stages as parts of the batch make a copy in its order
- * (8B,pp8f8,m16: one bf16[23,1,4096,4096] beside the logits, the gradients'; 8B,pp4f4; llama3b,
- * pp4d2f2; not yi6b, pp4f2, nor pp2f4). */
+ * bf16[4,2,2,2048,2048], and bf16[2,8,2048,2048] of a neighbour's; pp2t2f2,m4 alone), among no more
+ * devices than there are microbatches (pp4f32,m8: bf16[2,1,8,8192,7168]). Shards that are permuted
+ * between as many stages as parts of the batch make a copy in its order (8B,pp8f8,m16: one
+ * bf16[23,1,4096,4096] beside the logits, the gradients'; 8B,pp4f4; not yi6b, pp4f2, nor pp2f4). */
 static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *pl,
                                  uint32_t outputs, uint32_t like)
 {

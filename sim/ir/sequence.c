@@ -9,12 +9,10 @@
  *           the loss, with the head's ring
  *   post    the same with both logits
  *
- * MiB above the arguments, list, depth, post: 8B/base 10587 11417 12451; seq=6144 12635 12963
- * 14509; seq=8192 14683 14509 16578; d_ff=7168 8578 8056 9090; L=8 6077 6251 5688;
- * 8B,f16,b1 7842 7259 8293; 1B/batch=8 4737 4778 4604; d8k,f8,b1,L4 8840 9219 8574;
- * ring/v6e4x4,f16 1821 2087 2404, v5e 1903 1554 2343; 8B/remat=names:q,k,v,attn_ctx 15810 15011
- * 16045. The forms below give each within 3 %, without the casts and one stack, which are alive in
- * all three. */
+ * MiB above the arguments, list, depth, post: 8B/base 10587 11417 12451; seq=8192 14683 14509
+ * 16578; L=8 6077 6251 5688; 1B/batch=8 4737 4778 4604; ring/v6e4x4,f16 1821 2087 2404, v5e 1903
+ * 1554 2343. The forms below give each within 3 %, without the casts and one stack, which are alive
+ * in all three. */
 #include "sim/ir/sequence.h"
 
 #include <limits.h>
@@ -188,12 +186,10 @@ static bool keeps_inputs(const struct hb_lower *lo)
 
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
  * gradients and the gathered head, too, and depth-first, where layers keep their inputs alone,
- * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor, 4
- * sequences of 4096 tokens, 32000 words: list, depth, post 49453 44856 43524; 16 layers of 8B, f64,
- * 8192 tokens, 32000 words, that keep attn_ctx: 6884 6423 6423 on v5p and v6e; v5p f128, dots:
- * 11397 11090 11090). There a layer's own gate and up stand, too, of several sequences one of them
- * (above both stacks, depth-first, 32 layers of 4,096, f64 of v5p: of one of 8,192, 16,384, 32,768
- * tokens 1141, 1602, 2621, of two of 16,384 1631). */
+ * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor: list,
+ * depth, post 49453 44856 43524; 16 layers of 8B, f64, that keep attn_ctx: 6884 6423 6423). There a
+ * layer's own gate and up stand, too, of several sequences one of them (above both stacks, 32
+ * layers of 4,096, f64 of v5p: of one of 16,384 tokens 1602, of two 1631). */
 struct floors {
     int64_t list, depth, post;
 };
@@ -241,8 +237,7 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
  * step itself. */
 static bool fetches(const struct hb_lower *lo, int block)
 {
-    const struct hb_remat *r = &lo->spec->model.blocks[block].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0 && !hb_accumulates(lo);
+    return hb_sends(lo, block) && !hb_accumulates(lo);
 }
 
 static bool fetches_trip(const struct hb_lower *lo)
@@ -268,13 +263,11 @@ static int64_t turned_bytes(const struct hb_lower *lo)
 /* Depth-first visits the updates in turn, the last of a post-order first, where so many values are
  * read twice above each that they no longer tell them apart, as with a trip that is taken out. The
  * head comes last in that post-order, and so its gradient at once (70B over 128 of v5p, bf16
- * weights, q, k and v on the host, attn_out kept: f32[8192,128256] from 364 to 395 of 1000), unless
- * its product reads the last norm's own weights, whose update in their place waits for it: then it
- * comes with that norm, behind the layers (weights in f32: 13B over 64, data 2, v5p, with q on the
- * host: control-predecessors={fusion.130} of the norm's update; phi-4 over 64, v6e, one to eight
- * sequences, with q, k, mlp_up or layer inputs on the host, attn_ctx or attn_out kept; yi-34b over
- * 256 with q and v; of two blocks, of which the last fetches, contexts--n2-v32k). Then depth-first
- * needs no less than post-order. */
+ * weights: f32[8192,128256] from 364 to 395 of 1000), unless its product reads the last norm's own
+ * weights, whose update in their place waits for it: then it comes with that norm, behind the
+ * layers (weights in f32: 13B over 64, data 2, v5p: control-predecessors={fusion.130} of the norm's
+ * update; of two blocks, of which the last fetches, contexts--n2-v32k). Then depth-first needs no
+ * less than post-order. */
 static bool is_head_behind(const struct hb_lower *lo)
 {
     return fetches_trip(lo) && lo->spec->precision.params != lo->compute;
@@ -283,12 +276,10 @@ static bool is_head_behind(const struct hb_lower *lo)
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
  * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
- * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215, b8 27704 29035 31349; 8B-L16,f64
- * with one sequence 4942 4737 4276, three 10195 11895 10553; f64,b2,v32k,L16 3117 3291 4274, v256k
- * 13572 17299 12332; v6e16x16,f256,b512 8424 10257 8086; gate/v6e,f8,s1024 1336 1183 1398,
- * f16,s512 879 1186 920; f33,d4.2k 1388 1839 1951; v5e, 8 layers of 4,096, fsdp 64, 4,096 tokens,
- * 64,000 words 2512 2410 2512, 32,000 words 1514 1862 2005. Weights in the compute dtype have no
- * update for depth-first to end a product in. */
+ * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215, b8 27704 29035 31349;
+ * f64,b2,v32k,L16 3117 3291 4274, v256k 13572 17299 12332; v5e, 8 layers of 4,096, fsdp 64, 64,000
+ * words 2512 2410 2512, 32,000 words 1514 1862 2005. Weights in the compute dtype have no update
+ * for depth-first to end a product in. */
 static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);
@@ -341,16 +332,11 @@ static int64_t find_loss(const struct hb_lower *lo)
 }
 
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
- * where that is the most of all (8B,v6e8x8,f32t2 with lion, four sequences of 4096 tokens, 32000
- * words: list, depth, post 9345 8782 8659, bf16[4,4096,16000] to the end). Between rings with one
- * sequence depth-first has the ring of the head's gradient at the loss, which post-order has after
- * it, beside the f32 logits (24 layers of 4,096, 128,256 words, GiB: over 16 and 4, 2,048 tokens
- * 2.66 2.45 2.41, over 32 and 2 4,096 tokens and contexts 5.18 4.96 4.84; with 32,000 words, over
- * 16 and 2, 8 layers and 8,192 tokens 2.73 2.61 2.98; over 8 and 2, contexts: 12.00 10.60 10.60);
- * where layers fetch from the host it is behind them in either (8 layers over 16 and 2, layer
- * inputs there: bf16[1,8192,16000] in their backward pass, dfs 2.79 of 2.95, 2.79, 2.99), but for a
- * ring of four (40 layers of 5,120, v6e, over 4 and 8, q, k and v there, 16,384 and 32,768 tokens:
- * none). */
+ * where that is the most of all (8B,v6e8x8,f32t2 with lion: list, depth, post 9345 8782 8659).
+ * Between rings with one sequence depth-first has the ring of the head's gradient at the loss,
+ * which post-order has after it, beside the f32 logits (24 layers of 4,096, 128,256 words, GiB:
+ * over 16 and 4 2.66 2.45 2.41; with 32,000 words, over 16 and 2, 8 layers 2.73 2.61 2.98); where
+ * layers fetch from the host it is behind them in either, but for a ring of four. */
 static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);

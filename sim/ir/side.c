@@ -7,14 +7,10 @@
 #include "sim/ir/weight.h"
 
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
- * and three tensors of width d_ff a layer wait for them (ring/f16,loop,none; llama3-8b/L4_noscan:
- * 12 of them; the last two layers of gemma3-27b/base, outside its scan: six); not on v5e, where
- * memory is scarce (llama3-8b/L8_noscan), nor where they hide states on their way from and to the
- * host (1B with layers=loop and opt_host: no bf16[2,4096,8192] beside the logits' 4008 and 2004
- * MiB; list, depth, post 11277 8522 13571). MaxText's do beside late gathers, too
- * (rand015/gemma3-4b, v6e-64: 16 bf16[2048,10240] of the four layers outside its scan to its end).
- * On one device they come with the update, which waits for states from the host
- * (tiny/layers=loop,opt_host: 13 bf16[8,2048,2816] at the first layer's). */
+ * and three tensors of width d_ff a layer wait for them (llama3-8b/L4_noscan: 12 of them); not on
+ * v5e (llama3-8b/L8_noscan), nor where they hide states on their way from and to the host (1B with
+ * layers=loop and opt_host). MaxText's do beside late gathers, too (rand015/gemma3-4b, v6e-64). On
+ * one device they come with the update, which waits for states from the host (tiny/layers=loop). */
 static bool defers(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);

@@ -12,10 +12,9 @@
  *  193  the weights' gradients wait for their sums over the devices
  *
  * Without a collective to hide the turned ones come one after the other (cal-cudaA--0061, one
- * device: 101, 104, 116, 129, 132, the weights' gradients from 115 on), and so they do where both
- * would exceed the compiler's limit (mixtral, fsdp 16 with expert 2, 32 layers: four H, with 16
- * layers five); above that what waits is spread again (sim/ir/again.c; plain-h100-009-mixtral:
- * loop_select_fusion.3.remat to .remat4). */
+ * device), and so they do where both would exceed the compiler's limit (mixtral, fsdp 16 with
+ * expert 2, 32 layers: four H, with 16 five); above that what waits is spread again
+ * (sim/ir/again.c; plain-h100-009-mixtral: loop_select_fusion.3.remat to .remat4). */
 #include "sim/ir/spread.h"
 
 #include <limits.h>

@@ -6,10 +6,12 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/order.h"
 #include "sim/ir/side.h"
+#include "sim/ir/trip.h"
 #include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
@@ -192,12 +194,10 @@ static bool keeps_casts(const struct hb_group *g)
 
 /* On several devices XLA:TPU sends what goes to the host one trip later, out of the loop's carry:
  * the last layer's values are there through the loss (1B/remat=offload:layer_in: bf16[2,4096,2048]
- * beside the last residual; 8B,f64,lin,gate with logits_dot=bf16: while.49{15}, {16} and {17};
- * tinyS/remat=offload:layer_in, one device: none). The backward loop starts from them and has the
- * next trip's in their place (ring/f8,upfront with offload:layer_in,mlp_gate,mlp_up:
- * wide.param.0{23}, {24}, bf16[2,4096,14336], beside this trip's). MaxText's alike (qwen3-4b,
- * v5p-32, minimal_offloaded: two bf16[2,8192,9728] beside the logits; gemma2-27b, v5p-64;
- * gemma2-9b, v6e-256; qwen3-32b, v5p-64). */
+ * beside the last residual; tinyS/remat=offload:layer_in, one device: none). The backward loop
+ * starts from them and has the next trip's in their place (ring/f8,upfront with
+ * offload:layer_in,mlp_gate,mlp_up: wide.param.0{23}, {24}, bf16[2,4096,14336], beside this
+ * trip's). MaxText's alike (qwen3-4b, v5p-32, minimal_offloaded: two bf16[2,8192,9728]). */
 void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_body *b = &g->body;
@@ -289,32 +289,44 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
 /* v5e's scheduler makes room for what rings collect as soon as it can: of layers side by side the
  * room for all backward passes is there before the loss (llama3-8b/L8_noscan: eight
  * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
- * v5p makes it when it is needed, L4_noscan). */
+ * v5p makes it when it is needed, L4_noscan). So is that of a trip that is taken out, with what it
+ * makes again of q, k and v, and the gradient of the context (split--v5e-o03: six
+ * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return hb_in_rings(lo) && !g->looped && hb_head_room_early(lo);
+    bool early = !g->looped || (hb_trip_taken(lo, g) && !hb_head_waits(lo));
+    return hb_in_rings(lo) && hb_head_room_early(lo) && early;
 }
 
 enum { RING_WAYS_ROUND = 2 };
 
-static void reserve_rooms(struct hb_lower *lo, struct hb_stack_plan *plan)
+static int64_t room_elements(const struct hb_lower *lo, const struct hb_group *g)
 {
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct hb_group *g = &plan->groups[i];
-        g->room = HB_NONE;
-        if (!reserves_room(lo, g))
-            continue;
-        int64_t tensor = hb_ways(lo, HB_AX_TENSOR);
-        int64_t sum = hb_mul_sat(lo->local.tokens, g->layer.block->mlp.d_ff / tensor);
-        for (uint32_t k = g->layer.first_leaf; k < g->layer.end_leaf; k++) {
-            struct hb_shape one = hb_leaf_layer_shape(&lo->leaves[k], lo->compute, false);
-            if (lo->leaves[k].held)
-                sum = hb_add_sat(sum, hb_mul_sat(RING_WAYS_ROUND, hb_shape_elements(&one)));
-        }
-        g->room = hb_temp(lo, hb_name(lo, g->layer.name, ", room for its backward rings"),
-                          HB_CAT_WORKING, hb_shape_make(lo->compute, (const int64_t[]){sum, -1}));
-        hb_emit_mark(lo, "room for backward rings", HB_NONE, g->room);
+    static const uint32_t heads = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
+    const struct hb_layer *y = &g->layer;
+    int64_t sum = hb_mul_sat(lo->local.tokens, y->block->mlp.d_ff / hb_ways(lo, HB_AX_TENSOR));
+    for (uint32_t v = 0; v < y->value_count && g->looped; v++)
+        if ((y->values[v].tags & 1u << HB_TN_ATTN_CTX) ||
+            ((y->values[v].tags & heads) && g->saved.remake[v]))
+            sum = hb_add_sat(sum, hb_shape_elements(&y->values[v].shape));
+    for (uint32_t k = y->first_leaf; k < y->end_leaf; k++) {
+        struct hb_shape one = hb_leaf_layer_shape(&lo->leaves[k], lo->compute, false);
+        if (lo->leaves[k].held)
+            sum = hb_add_sat(sum, hb_mul_sat(RING_WAYS_ROUND, hb_shape_elements(&one)));
     }
+    return sum;
+}
+
+/* It reads a weight, and so is of the group's turn. */
+static void reserve_room(struct hb_lower *lo, struct hb_group *g)
+{
+    g->room = HB_NONE;
+    if (!reserves_room(lo, g))
+        return;
+    int64_t elements = room_elements(lo, g);
+    g->room = hb_temp(lo, hb_name(lo, g->layer.name, ", room for its backward rings"),
+                      HB_CAT_WORKING, hb_shape_make(lo->compute, (const int64_t[]){elements, -1}));
+    hb_emit_mark(lo, "room for backward rings", lo->leaves[g->layer.first_leaf].arg, g->room);
 }
 
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x)
@@ -323,7 +335,8 @@ uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint3
     hb_side_gather(lo, plan);
     for (uint32_t i = 0; i < plan->count; i++)
         x = group_forward(lo, &plan->groups[i], x);
-    reserve_rooms(lo, plan);
+    for (uint32_t i = 0; i < plan->count; i++)
+        reserve_room(lo, &plan->groups[i]);
     return x;
 }
 
@@ -465,7 +478,10 @@ uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint
     for (uint32_t i = plan->count; i-- > 0;) {
         grad = group_backward(lo, &plan->groups[i], grad);
         hb_side_follow(lo, plan, i);
+        hb_trip_hold(lo, &plan->groups[i]);
     }
+    for (uint32_t i = lo->leaf_count; i-- > 0 && (!hb_copies_queued(lo) || hb_updates_wait(lo));)
+        hb_trip_release(lo, i);
     if (!plan->held)
         hb_side_finish(plan);
     return grad;

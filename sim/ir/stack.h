@@ -22,6 +22,7 @@ struct hb_group {
     bool pipelined;
     bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
     uint32_t turned[HB_TURNED]; /* copies of stacks, made before the loop; HB_NONE */
+    uint32_t *held; /* what the last trip's weight gradients read; HB_NONE, or null: they came */
 };
 
 struct hb_stack_plan {

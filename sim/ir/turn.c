@@ -6,6 +6,7 @@
 
 #include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/trip.h"
 
 /* XLA:TPU lays the larger of a product's two dimensions along the lanes, which turns stacks between
  * the passes; not those of layers over tensor (phi4 over 16 and 32 with 2: none of nineteen). */
@@ -19,22 +20,18 @@ static bool stacks_may_turn(const struct hb_lower *lo)
     return turns_at_all(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
-/* A residual of no fewer tokens a sequence than features lies turned in the forward loop (phi4 and
- * widths of 4096 and 8192 over 64, v5e, v5p, v6e: 5120, 6144, 8192 and 16384 tokens beside 5120
- * features, 4096 beside 4096, 8192 beside 8192; not 4096 beside 5120, nor 6144 beside 8192). */
+/* A residual of no fewer tokens a sequence than features lies turned in the forward loop (widths of
+ * 4096 to 8192 over 64: 5120 tokens beside 5120 features, not 4096). */
 bool hb_turn_residual(const struct hb_lower *lo)
 {
     return stacks_may_turn(lo) && lo->local.seq >= lo->spec->model.d_model;
 }
 
 /* The last trip wants it the other way round between gathers, too: without a data axis from 32768
- * tokens on (24, 40 and 60 layers, of 4096, 5120 and 8192 features; not with 28672, nor two or
- * three of 8192), with one where there are two sequences, or mlp_gate or attn_out goes to the host
- * (13B over 64 and 2, 32 and 2, 32 and 4, 128 and 2, v5e, v5p and v6e: two of 5120, 6144, 8192 or
- * 16384 tokens, none of 4096; of one of 8192 or 32768 with those, not with q, k and v, mlp_up,
- * mlp_act). MaxText's with those between gathers, too (llama3-70b, v5p, fsdp 64, two of 8192,
- * minimal_offloaded, out_proj or mlpwi_0 on the host: a second bf16[80,2,8192,8192]; not
- * qkv_proj_offloaded nor, between rings, llama3-8b, out_proj). */
+ * tokens on (24, 40 and 60 layers; not 28672), with one where there are two sequences, or mlp_gate
+ * or attn_out goes to the host (13B over 64 and 2: two of 5120 tokens, none of 4096; of one of 8192
+ * with those, not with q, k and v). MaxText's with those between gathers, too (llama3-70b, v5p,
+ * fsdp 64, out_proj or mlpwi_0 there: a second bf16[80,2,8192,8192]). */
 static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t sent = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE;
@@ -43,32 +40,6 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
     bool many =
         (data && lo->local.batch > 1) || (between && wide) || (!data && lo->local.tokens >= 32768);
     return many && hb_turn_residual(lo);
-}
-
-/* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
- * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
- * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192, one of
- * mlp_up, mlp_gate, attn_out or q, k, v on the host, on v5e, v5p and v6e: a second
- * bf16[32,1,8192,4096]; not where they go to the host themselves, nor where q, k and v are kept;
- * MaxText's of one sequence, too, llama3-8b, v6e-32 with q, k, v on the host: copy.272) and that of
- * kept attn_out (13B over 32 with mlp_up on the host: copy.441 and 442, bf16[40,1,4096,5120], with
- * attn_out; copy.453 alone without; none with q, k and v); or, where attention contexts are kept,
- * that of these (8B,f16,qkv+ctx: copy.238, a second bf16[32,2,4096,32,128], with layer inputs on
- * the host), between gathers, too (13B over 64 and 32 beside 1 and 2, with q, k and v or mlp_gate
- * on the host, 4096 to 16384 tokens: bf16[40,1,8192,40,128]; with layer inputs alone: phi-4 over 64
- * of v5p and v6e, bf16[20,2,8192,40,128], 8B over 32 of v5e, bf16[32,1,8192,32,128]), and beside
- * tensor parallelism (gemma3-27b over 16 and 2: copy.275, bf16[62,1,16384,16,128]; 8 layers of 8B
- * over 16 and 64 with 2, on all three, one and two sequences, with q, k and v, mlp_gate or layer
- * inputs on the host); in an
- * accumulation loop that one alone (8B,v6e,f16,a2 with q on the host: copy.444 with attn_ctx, none
- * without or with mlp_up).
- * Stacks of casts end before it, when that trip's are sliced, and each stack with its copy; on v5e
- * they stay to the end. The trip itself takes no more than one in the loop and stays there. */
-static bool takes_trip_out(const struct hb_lower *lo, const struct hb_group *g)
-{
-    const struct hb_remat *r = &g->layer.block->remat;
-    return turns_at_all(lo) && !g->inner && r->offload && g->trips > 1 &&
-           lo->spec->stack.unroll == 1;
 }
 
 /* The stack of what has this tag and is kept there: of contexts that with the heads apart, not the
@@ -92,24 +63,31 @@ static bool is_v5e_order(const struct hb_lower *lo)
     return lo->chip->turned_early;
 }
 
-/* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32, 8192 tokens, with
- * mlp_up, mlp_gate, attn_out or q, k, v on the host, in chunks or microbatches: copy.302, copy.311,
- * copy.233; of two behind the loop, as on v5p; v6e with mlp_up: none). */
+/* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32: copy.302). */
 static bool lone_turns(const struct hb_lower *lo)
 {
     return is_v5e_order(lo) && lo->local.batch == 1 && hb_in_rings(lo) && hb_turn_residual(lo);
 }
 
-/* Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
- * inputs the other way round beside a data axis (13B over 64 and 2, one sequence of 8192, contexts
- * kept, with mlp_gate on the host: copy.209 and 210; with q: of contexts alone); there a kept
- * attention output's, too (tinyllama and 8B over 16 and 4 of v5e, two sequences, layer inputs on
- * the host: copy.240 and copy.235, bf16[32,2,4096,4096]; 5,120 wide over 32 and 2 of v6e, two:
- * copy.349; between rings of one sequence neither, 8B over 16 of v5e). */
+/* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
+ * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
+ * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192 and
+ * mlp_up, attn_out or q, k, v on the host: a second bf16[32,1,8192,4096]; not where they go there
+ * themselves, nor where q, k and v are kept) and that of kept attn_out (13B over 32 with mlp_up
+ * there: copy.441 and 442); or, where attention contexts are kept, that of these (8B,f16,qkv+ctx:
+ * copy.238), between gathers, too (13B over 64 beside 2: bf16[40,1,8192,40,128]), and beside tensor
+ * parallelism (gemma3-27b over 16 and 2: copy.275); in an accumulation loop that one alone
+ * (8B,v6e,f16,a2: copy.444). Stacks of casts end before it, when that trip's are sliced, and each
+ * stack with its copy; on v5e they stay to the end.
+ *
+ * Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
+ * inputs the other way round beside a data axis (13B over 64 and 2, contexts kept, with mlp_gate on
+ * the host: copy.209 and 210); there a kept attention output's, too (8B over 16 and 4 of v5e, two
+ * sequences: copy.240 and copy.235; between rings of one sequence neither). */
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    bool many = many_turn(lo, g), takes = takes_trip_out(lo, g);
+    bool many = many_turn(lo, g), takes = turns_at_all(lo) && g->trips > 1 && hb_trip_taken(lo, g);
     out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
     bool lone = lone_turns(lo) && out[0] == HB_NONE;
     bool inputs = takes && (many || lone);
@@ -164,12 +142,11 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
 }
 
 /* On v5e the copies come before the loss and lie beside the stacks until the layers have run
- * backwards (24 layers of 5120 features with attn_out on the host, one sequence of 32768 over 64,
- * here of 8 and 10: copy.287 between the loops, 13.05 and 14.48 GiB): the scheduler that hides
- * latencies counts with a loop's body what is read behind the loop, not what is read in it alone.
- * Where that is too much sim/ir/again puts them behind (of 12 and 16: copy.287.remat, 12.53 and
- * 13.77 GiB). On v5p and v6e they are there from the start (60 and 24 layers of 5120: copy.352,
- * copy.353). */
+ * backwards (24 layers of 5120 features, one sequence of 32768 over 64: copy.287 between the
+ * loops): the scheduler that hides latencies counts with a loop's body what is read behind the
+ * loop, not what is read in it alone. Where that is too much sim/ir/again puts them behind
+ * (copy.287.remat). On v5p and v6e they are there from the start (60 layers: copy.352, copy.353).
+ */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 {
     if (is_v5e_order(lo))
@@ -177,9 +154,8 @@ void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 }
 
 /* On all of them where the order is post-order, in which that trip follows its loop at once: the
- * same scheduler then makes the copy before the loop (phi-4 over 64 of v5p and v6e with two
- * policies, the last with contexts kept and q on the host, and with layer inputs on the host:
- * copy.704 and 460; depth-first, with q or k on the host, behind it). */
+ * same scheduler then makes the copy before the loop (phi-4 over 64 of v5p and v6e: copy.704;
+ * depth-first behind it). */
 void hb_turn_begun(struct hb_lower *lo, struct hb_group *g)
 {
     if (hb_sequence_gathers_taken(lo).post)
@@ -234,22 +210,15 @@ static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name
 
 /* What the backward pass wants the other way round of a stack on the host, it turns slice by slice,
  * unless the host has another stack of the same shape: there it comes whole, is turned and sent
- * back before the loop. Attention contexts (granite-8b and eight layers of it, v5e, data 4 and fsdp
- * 16, 2 of 16384 tokens: bf16[36,2,16384,32,128] twice beside the f32 logits with q on the host,
- * and with k and v of as many heads; neither alone, nor with k and v of 8 heads, layer inputs,
- * mlp_up, or q kept; over 16 and 64 of v5p, 64 of v5e, 32 and tensor 2 of v6e alike), layer inputs
- * and attention outputs, as wide as each other (qwen3-8b, v6e-8: bf16[36,20,2048,4096];
- * llama3-8b, v6e-8, out_proj and decoder_layer_input: copy.1303 and 1306; qwen3-14b, v6e-16). It
- * hides behind what is long: on v5e a product of the head (copy.505 between the two), on v5p and
- * v6e all of the loss (24 and 60 layers of 5,120, fsdp 64: copy.657, 719 and 813 next to the
- * forward loop), or what of it stands between the head's products (loss.c). Of a run that others
- * follow after the loss (phi-4 of 37 and 3 layers, v5e: copy.1081 and 1084 between the head's
- * gradient and the first loop). On v6e, between gathers, gates beside what is up or their product,
- * and those that are up beside gates (mistral-24b over 64, two of 4,096 in an accumulation loop or
- * none: copy.815 and 818, bf16[40,2,4096,32768], beside the f32 logits; qwen3-32b over 64 and 2; a
- * gate beside the product alone), and between rings over fsdp beside tensor those of one sequence
- * (over 16 and 8, 2,048 to 8,192 tokens; not of two); not up beside the product alone, between
- * other rings, on v5e or v5p. */
+ * back before the loop. Attention contexts (granite-8b, v5e, data 4 and fsdp 16:
+ * bf16[36,2,16384,32,128] twice beside the f32 logits with q on the host; not with k and v of 8
+ * heads), layer inputs and attention outputs (llama3-8b, v6e-8: copy.1303 and 1306). It hides
+ * behind what is long: on v5e a product of the head (copy.505 between the two), on v5p and v6e all
+ * of the loss (60 layers of 5,120, fsdp 64: copy.657), or what of it stands between the head's
+ * products (loss.c). Of a run that others follow after the loss (phi-4, v5e: copy.1081). On v6e,
+ * between gathers, gates beside what is up or their product, and those that are up beside gates
+ * (mistral-24b over 64: copy.815 and 818, bf16[40,2,4096,32768]), and between rings over fsdp
+ * beside tensor those of one sequence (over 16 and 8; not of two). */
 static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
 {
     enum { TURNING = 5 };

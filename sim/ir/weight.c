@@ -511,13 +511,10 @@ static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
 }
 
 /* opt/nan_to_num: + 0.437 GB = f32 [16,2816,1024] + [16,1024,2816] + [16,1024,1024], one for each
- * shape, not for each leaf; leaves that the loop collects in another layout have none (pp8 on
- * ROCm: + 0.168 GB, the attention's alone). They live from before the loss to the update; of sums
- * over microbatches, f32 for every leaf, from before those (cuda-rnd/056: f32[12,3072,1024] from 67
- * to 428 beside bf16 gradients, and the table's and the head's). A pipeline's stage in a loop
- * begins its accumulators with copies of zeros that nobody else reads
- * (cuda-PPc/pipe_constraints=all with nan_to_num: f32[1,4,8192,2048] three times from 93 to 600, no
- * fourth; PP/pipe_shift=concat). */
+ * shape, not for each leaf; leaves that the loop collects in another layout have none. They live
+ * from before the loss to the update; of sums over microbatches, f32 for every leaf, from before
+ * those (cuda-rnd/056). A pipeline's stage in a loop begins its accumulators with copies of zeros
+ * that nobody else reads (cuda-PPc/pipe_constraints=all: f32[1,4,8192,2048] three times). */
 void hb_weight_nan_zeros(struct hb_lower *lo)
 {
     if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)

@@ -72,14 +72,11 @@ bool hb_body_sorts_beside(const struct hb_body *b)
 /* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes
  * before the gradient of its rows where it is the smaller of the two (olmoe over 4, 64, 256:
  * bf16[64,2048,1024] before bf16[64,8,640,2048]), after it where it is not, and at the layer's end
- * where it is more than its rows of both widths, which it sets free (phimoe over 4, 64:
- * bf16[16,4096,6400], 800 MiB, behind bf16[2,16,1280,4096], 320, that with one of 500; mixtral over
- * 64: 896 behind 80 and 280, from 484 on of 505). Those that go round in rings wait as well
- * (moeFG/base; olmoe over 8, 32: loops from 458 on of 826, gate's and up's gradients at 390). v5e's
- * sorted ones, whose sums come behind all three, do not wait: down's behind the first gradient of
- * rows, that one's own, then the other two (deepseek-moe-16b, fsdp 64, data 2 and expert 2: rows at
- * 487, bf16[64,1408,2048] from 492 and two of gate and up from 496 and 510 on; v6e: two of the
- * three from 777 on of 785, each summed at once). */
+ * where it is more than its rows of both widths, which it sets free (mixtral over 64: 896 MiB
+ * behind 80 and 280). Those that go round in rings wait as well (moeFG/base; olmoe over 8, 32).
+ * v5e's sorted ones, whose sums come behind all three, do not wait: down's behind the first
+ * gradient of rows, that one's own, then the other two (deepseek-moe-16b, fsdp 64, data 2 and
+ * expert 2: rows at 487, bf16[64,1408,2048] from 492). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;

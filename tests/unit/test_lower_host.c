@@ -199,6 +199,75 @@ static void weights_of_a_shape_are_updated_at_once(void **state)
     }
 }
 
+/* Two runs of layers, of which the last sends values to the host. */
+#define TWO_RUNS                                                                                   \
+    "hbmsim: 1\n"                                                                                  \
+    "model:\n"                                                                                     \
+    "  d_model: 4096\n"                                                                            \
+    "  vocab: 32000\n"                                                                             \
+    "  blocks:\n"                                                                                  \
+    "    - {name: a, repeat: 12, attention: {heads: 32, kv_heads: 8, head_dim: 128},\n"            \
+    "       mlp: {d_ff: 14336}}\n"                                                                 \
+    "    - {name: b, repeat: 4, attention: {heads: 32, kv_heads: 8, head_dim: 128},\n"             \
+    "       mlp: {d_ff: 14336}}\n"                                                                 \
+    "batch: {global: 32, seq: 4096}\n"                                                             \
+    "mesh: {fsdp: 16}\n"                                                                           \
+    "remat:\n"                                                                                     \
+    "  per_block:\n"                                                                               \
+    "    a: {policy: full}\n"                                                                      \
+    "    b: {policy: names, save: [], offload: [layer_in, mlp_gate]}\n"                            \
+    "hardware: {device: tpu-v6e, count: 16}\n"                                                     \
+    "compiler: xla-tpu\n"
+
+#define RUNS(...) lower_text(TWO_RUNS, (const char *const[]){__VA_ARGS__, NULL})
+
+/* split--v6e-t6ea and 16 like it: three bf16[2,4096,14336] and the operands of the attention's
+ * weights, of the last of b's layers, through those of a; not where b sends nothing, nor over 64
+ * devices, between gathers. */
+static void a_trip_taken_out_waits_behind_other_runs(void **state)
+{
+    (void)state;
+    const char *of_a = "gradient through a.w_down", *act = "mlp activation, of the last trip";
+    const char *gate = "mlp gate, gradient of the last trip", *q = "q before rope, gradient of the";
+    struct low sent = RUNS(SAME), kept = RUNS("remat.per_block.b={policy: full}");
+    assert_true(lives_at(&sent, act, of_a) && lives_at(&sent, gate, of_a));
+    assert_true(lives_at(&sent, q, of_a));
+    assert_false(lives_at(&sent, act, "gradient through b.w_down"));
+    assert_int_equal(find(&kept, act), HB_NONE);
+    struct low wide = RUNS("mesh.fsdp=64", "hardware.count=64", "batch.global=128");
+    assert_int_equal(find(&wide, act), HB_NONE);
+}
+
+/* pair split--v5e-w, qwen3-14b over 16 of v5e, states on the host: what each weight's gradient
+ * reads stays until its own update; else all come before the first. */
+static void a_trip_taken_out_meets_states(void **state)
+{
+    (void)state;
+    const char *act = "mlp activation, of the last trip", *first = "update b.wv";
+    struct low here = RUNS(SAME), host = RUNS("optimizer.offload=pinned_host");
+    struct low all = RUNS("optimizer.offload=pinned_host", "optimizer.clip=true");
+    assert_false(lives_at(&here, act, first) || lives_at(&all, act, first));
+    assert_true(lives_at(&host, act, first));
+    assert_false(lives_at(&host, act, "update a.wk"));
+}
+
+/* split--v5e-t5ed, -o00, -o03: v5e has room for that trip's rings beside the logits; v6e has none,
+ * nor v5e without values on the host. */
+static void v5e_makes_room_for_a_trip_taken_out(void **state)
+{
+    (void)state;
+    const char *v5e = "hardware.device=tpu-v5e", *room = "room for its backward rings";
+    struct low early = RUNS(v5e), late = RUNS(SAME);
+    struct low none = RUNS(v5e, "remat.per_block.b={policy: full}");
+    assert_true(lives_at(&early, room, "gradient of the head"));
+    assert_false(lives_at(&early, room, "gradient through a.w_down"));
+    assert_int_equal(find(&late, room), HB_NONE);
+    assert_int_equal(find(&none, room), HB_NONE);
+    struct low kept =
+        RUNS(v5e, "remat.per_block.b={policy: names, save: [q, k, v], offload: [layer_in]}");
+    assert_true(bytes_of(&kept, room) < bytes_of(&early, room)); /* nothing of them is made again */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +282,9 @@ int main(void)
         TEST(the_last_layer_is_sent_late),
         TEST(states_are_all_there_first_on_gpus),
         TEST(a_fetching_loop_turns_its_inputs),
+        TEST(a_trip_taken_out_waits_behind_other_runs),
+        TEST(a_trip_taken_out_meets_states),
+        TEST(v5e_makes_room_for_a_trip_taken_out),
     };
     return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
 }

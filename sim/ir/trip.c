@@ -1,0 +1,73 @@
+/* Where layers fetch what they made from the host XLA:TPU takes the last trip out of their backward
+ * loop, into the step itself. Between rings the weight gradients of that trip then come with the
+ * updates, behind the loops of all other runs of layers, and what they read waits through those
+ * (12 and 4 layers of 4,096 over 16 of v5e, v5p and v6e, gates or q on the host: three
+ * bf16[2,4096,14336] and six bf16[2,4096,4096] at the peak of the twelve; 36 of 41 steps
+ * of split-tpu; over 64, between gathers, at once). */
+#include "sim/ir/trip.h"
+
+#include "base/arena.h"
+#include "sim/ir/head.h"
+#include "sim/ir/weight.h"
+
+bool hb_trip_taken(const struct hb_lower *lo, const struct hb_group *g)
+{
+    return g->looped && !g->inner && g->layer.block->remat.offload && lo->spec->stack.unroll == 1;
+}
+
+/* A stack of the group's: what touches it is of the group's turn. */
+static uint32_t gradient_of(const struct hb_lower *lo, const struct hb_group *g)
+{
+    for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++)
+        if (lo->leaves[i].grad != HB_NONE)
+            return lo->leaves[i].grad;
+    return HB_NONE;
+}
+
+static void hold(struct hb_lower *lo, struct hb_group *g, uint32_t place, int v, const char *what)
+{
+    if (g->held[place] != HB_NONE)
+        return;
+    const struct hb_value *value = &g->layer.values[v];
+    struct hb_shape shape = value->shape;
+    shape.dtype = lo->compute;
+    g->held[place] = hb_temp(lo, hb_name(lo, value->name, what), HB_CAT_WORKING, shape);
+    hb_emit_mark(lo, "for the last trip's weights", gradient_of(lo, g), g->held[place]);
+}
+
+void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
+{
+    const struct hb_layer *y = &g->layer;
+    if (!hb_in_rings(lo) || !hb_trip_taken(lo, g))
+        return;
+    if (g->room != HB_NONE)
+        hb_emit_mark(lo, "rings take their room", g->room, gradient_of(lo, g));
+    g->held = hb_arena_raw(lo->arena, 2 * (size_t)y->value_count, sizeof *g->held);
+    for (uint32_t i = 0; i < 2 * y->value_count; i++)
+        g->held[i] = HB_NONE;
+    for (uint32_t i = 0; i < y->step_count; i++) {
+        const struct hb_step_op *s = &y->steps[i];
+        if (s->kind != HB_STEP_PRODUCT)
+            continue;
+        hold(lo, g, (uint32_t)s->in[0], s->in[0], ", of the last trip");
+        hold(lo, g, y->value_count + (uint32_t)s->out[0], s->out[0], ", gradient of the last trip");
+    }
+}
+
+void hb_trip_release(struct hb_lower *lo, uint32_t leaf)
+{
+    const struct hb_stack_plan *all = lo->layers;
+    for (uint32_t n = 0; n < all->count; n++) {
+        const struct hb_group *g = &all->groups[n];
+        const struct hb_layer *y = &g->layer;
+        for (uint32_t i = 0; g->held && i < y->step_count; i++) {
+            const struct hb_step_op *s = &y->steps[i];
+            if (s->kind != HB_STEP_PRODUCT || s->leaf != leaf)
+                continue;
+            const uint32_t held[] = {(uint32_t)s->in[0], y->value_count + (uint32_t)s->out[0]};
+            for (int k = 0; k < 2; k++)
+                hb_emit_mark(lo, "gradient of the last trip", g->held[held[k]],
+                             lo->leaves[leaf].grad);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+/* The last trip of a layers' loop, where XLA:TPU takes it out: what waits behind other loops. */
+#ifndef HB_SIM_IR_TRIP_H
+#define HB_SIM_IR_TRIP_H
+
+#include "sim/ir/stack.h"
+
+/* Whether the backward loop's is taken out. */
+bool hb_trip_taken(const struct hb_lower *lo, const struct hb_group *g);
+/* Behind that loop: what its weight gradients read is there; and when a weight's comes. */
+void hb_trip_hold(struct hb_lower *lo, struct hb_group *g);
+void hb_trip_release(struct hb_lower *lo, uint32_t leaf);
+
+#endif
