@@ -363,15 +363,10 @@ static bool is_piece(const struct hb_sentence *l, int i)
            hb_sentence_ahead(l, alloc, 3, FAILS) >= 0;
 }
 
-/* What a number is that no word tells; false: it is not known yet. */
-static bool take_untold(const struct hb_sentence *l, int i, struct hb_figures *f)
+/* What a number is that no word tells; NULL: it is not known. */
+static struct hb_amount *untold_place_of(const struct hb_sentence *l, int i, struct hb_figures *f)
 {
-    if (f->wanted.bytes < 0 && is_piece(l, i))
-        f->wanted = l->word[i].amount;
-    if (!exceeds(l, i))
-        return false;
-    f->held = l->word[i].amount;
-    return true;
+    return exceeds(l, i) ? &f->held : f->wanted.bytes < 0 && is_piece(l, i) ? &f->wanted : NULL;
 }
 
 struct hb_figures hb_figures_read(struct hb_sentence *l)
@@ -390,8 +385,11 @@ struct hb_figures hb_figures_read(struct hb_sentence *l)
         bool share = is_share(l, i);
         bool of_wanted = last == &f.wanted; /* a share: "7.2 GB wanted of 4.2 GB" */
         last = NULL;
-        if (told < 0 && take_untold(l, i, &f))
+        struct hb_amount *untold = told < 0 ? untold_place_of(l, i, &f) : NULL;
+        if (untold) {
+            *untold = l->word[i].amount;
             continue;
+        }
         if (!is_bytes(l, i, told) || is_summed(l, i) || (told < 0 && !share))
             continue;
         struct hb_amount *part = of_wanted && f.free.bytes < 0 ? &f.limit : &f.total;
