@@ -1,5 +1,5 @@
-/* What the words of a log speak for, each by its weight: that a model is trained or run, that
- * memory of the host or of a device was short. The weights are learnt from texts whose end is known
+/* What the words of a log speak for, each by its weight: that a model is trained or run, that such
+ * errors are explained to anybody. The weights are learnt from texts whose end is known
  * (tests/golden/logs/weigh.py). */
 #ifndef HB_SIM_HLO_EVIDENCE_H
 #define HB_SIM_HLO_EVIDENCE_H
@@ -14,7 +14,7 @@
 struct hb_evidence_word {
     const char *text; /* a word; two neighbours with a space between; a stem, "infer*" */
     int trains;       /* above 0: it speaks for a step of training; below: for running a model */
-    int host;         /* above 0: for the host's memory; below: for a device's */
+    int teaches;      /* above 0: for a guide; below: for a report */
 };
 
 extern const struct hb_evidence_word hb_evidence_words[];
@@ -32,7 +32,7 @@ enum hb_report {
 /* Sums of weights and bias. */
 struct hb_evidence {
     int64_t trains;
-    int64_t host;
+    int64_t teaches;
     int64_t words; /* that have a weight for `trains` */
 };
 

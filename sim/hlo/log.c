@@ -454,29 +454,19 @@ static void follow_refusal(struct hb_log_reader *r, struct hb_span segment)
     }
 }
 
-static bool is_refused(const struct hb_log_reader *r)
-{
-    for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++)
-        if (hb_log_is_prose((enum hb_log_kind)kind) && r->slot[kind].is_open &&
-            r->slot[kind].open.line == r->line)
-            return true;
-    return false;
-}
-
 /* Looks at each byte of the segment that lies before stop. */
 static void read_segment(struct hb_log_reader *r, struct hb_span segment, const char *stop)
 {
     r->segment = segment;
     const char *last = segment.end - 1 < stop ? segment.end - 1 : stop;
     hb_evidence_take(r->evidence, segment);
-    int64_t *mark = r->log->mark, told = mark[HB_MARK_TEACHES] + mark[HB_MARK_ADVISES];
     for (const char *at = segment.at; at < last; at++) {
         unsigned pair = (unsigned)(unsigned char)at[0] << 8 | (unsigned char)at[1];
         if (r->pairs[pair / 8] & (1u << (pair % 8)))
             try_forms(r, at);
     }
     const struct slot *host = &r->slot[HB_LOG_HOST]; /* told by a form: as programs print it */
-    mark[HB_MARK_PRINTED] += host->is_open && host->last_line == r->line;
+    r->log->mark[HB_MARK_PRINTED] += host->is_open && host->last_line == r->line;
     if (r->any_seen && !is_told(r))
         read_any(r, segment);
     else if (r->any_seen && lacks_request(r, HB_LOG_TORCH))
@@ -484,7 +474,6 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
     else if (r->any_seen && lacks_request(r, HB_LOG_PLAIN))
         hb_form_complete(r, HB_LOG_PLAIN, segment);
     r->any_seen = false;
-    mark[HB_MARK_TAUGHT] += mark[HB_MARK_TEACHES] + mark[HB_MARK_ADVISES] > told && is_refused(r);
     follow_refusal(r, segment);
     size_t len = (size_t)(segment.end - segment.at);
     r->tail_len = len < TAIL ? len : TAIL;

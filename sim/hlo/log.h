@@ -188,16 +188,15 @@ enum hb_log_mark {
     HB_MARK_INPUTS,       /* how large an input is */
     HB_MARK_NO_ENGINE,    /* TensorRT gave up */
     HB_MARK_BACKWARD,
-    HB_MARK_UPDATES,  /* the optimizer's step */
-    HB_MARK_SAVES,    /* a checkpoint is written */
-    HB_MARK_GATHERS,  /* FSDP's state is gathered whole, to load or to save it */
-    HB_MARK_PIECES,   /* somebody says that it is fragmentation */
-    HB_MARK_NARRATED, /* somebody tells of himself: "I tried ..." */
-    HB_MARK_CHANGE,   /* of a program's source: what is done about memory, not what happened */
-    HB_MARK_TEACHES,  /* of anybody's: what such an error is, how to avoid it */
-    HB_MARK_ADVISES,  /* ... or of him who is answered, or of a library that warns: "You should" */
-    HB_MARK_TAUGHT,   /* a refusal stands in such a line */
-    HB_MARK_PRINTED,  /* a refusal, or a process that was ended, is a line of its own */
+    HB_MARK_UPDATES,    /* the optimizer's step */
+    HB_MARK_SAVES,      /* a checkpoint is written */
+    HB_MARK_GATHERS,    /* FSDP's state is gathered whole, to load or to save it */
+    HB_MARK_PIECES,     /* somebody says that it is fragmentation */
+    HB_MARK_NARRATED,   /* somebody tells of himself: "I tried ..." */
+    HB_MARK_FILLS_HOST, /* what fills the host's memory */
+    HB_MARK_OF_DEVICE,  /* a refusal that names a device */
+    HB_MARK_CHANGE,     /* of a program's source: what is done about memory, not what happened */
+    HB_MARK_PRINTED,    /* a refusal, or a process that was ended, is a line of its own */
     HB_MARK_COUNT
 };
 

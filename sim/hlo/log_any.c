@@ -439,6 +439,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     hb_sentence_read(s, l);
     if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
+    hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
     struct refusal refusal = read_refusal(r, l);
     if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))
         return;
@@ -452,8 +453,10 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f, refusal.report);
-    else if (refusal.foreign || is_of_device(l, &f))
+    else if (refusal.foreign || is_of_device(l, &f)) {
+        hb_form_log(r)->mark[HB_MARK_OF_DEVICE] += hb_sentence_has(l, DEVICE);
         take_device(r, l, &f, refusal.report);
+    }
 }
 
 /* A thread's title, "# fix: ...": of a change, which is what the whole text is of then. */
@@ -499,6 +502,7 @@ static const struct hb_form rows[] = {
     ANY(" fit"),
     ANY("LIMIT"),
     ANY("illed"),
+    ANY("erminated"),
     ANY("VMEM"),
     ANY("vmem"),
     ANY("Oom"),

@@ -219,6 +219,8 @@ static void skip_to_number(struct hb_span *s)
         while (s->at < s->end && (*s->at & 0x80))
             s->at++;
         hb_span_skip(s, " \t_-:='\"`()|");
+        if (hb_span_starts(*s, "/ ")) /* a label in two languages */
+            s->at++;
         for (size_t i = 0; i < sizeof words / sizeof *words; i++)
             if (hb_span_starts(*s, words[i]))
                 s->at += strlen(words[i]);

@@ -17,10 +17,11 @@ static bool is_ended(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"got", "get",  "gets",  "getting", "was",
                                         "is",  "been", "being", "be",      NULL};
-    static const char *const things[] = {"process", "script",    "program", "training", "it",
-                                         "job",     "worker",    "kernel",  "always",   "suddenly",
-                                         "workers", "processes", "jobs",    NULL};
-    bool got = hb_sentence_is(l, i - 1, "got") || hb_sentence_is(l, i - 1, "gets");
+    static const char *const things[] = {
+        "process", "script",   "program", "training", "it",      "job",       "worker", "kernel",
+        "always",  "suddenly", "task",    "run",      "workers", "processes", "jobs",   NULL};
+    static const char *const gets[] = {"got", "gets", "getting", NULL};
+    bool got = hb_sentence_is_any(l, i - 1, gets);
     bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
     bool named = passive || got; /* "the data loader worker killed" */
     passive = passive || hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
@@ -29,19 +30,19 @@ static bool is_ended(const struct hb_sentence *l, int i)
     return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
 }
 
-/* "the OS kills the process" */
+/* "the OS kills the process", "terminated by the operating system" */
 static bool is_ended_by_system(const struct hb_sentence *l, int i)
 {
+    enum { FAR = 4 };
     static const char *const kills[] = {"kills", "killed", "kill", NULL};
     static const char *const systems[] = {"os", "system", "kernel", "linux", "ubuntu", NULL};
     static const char *const things[] = {"process", "script", "program", "training",
                                          "it",      "job",    NULL};
-    bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
-    int by = hb_sentence_is(l, i + 2, "the") ? i + 3 : i + 2;
     static const char *const gets[] = {"get", "gets", "got", "is", "was", NULL};
-    bool killed = hb_sentence_is(l, i, "killed") ||
-                  (hb_sentence_is(l, i, "kill") && hb_sentence_is_any(l, i - 1, gets));
-    if (killed && hb_sentence_is(l, i + 1, "by") && hb_sentence_is_any(l, by, systems))
+    bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
+    bool ended =
+        l->bits[i] & ENDS || (hb_sentence_is(l, i, "kill") && hb_sentence_is_any(l, i - 1, gets));
+    if (ended && hb_sentence_is(l, i + 1, "by") && hb_sentence_next(l, i + 1, FAR, systems) >= 0)
         return true; /* "will be killed by the system" */
     return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
 }

@@ -299,14 +299,18 @@ static bool is_memory_out(const struct hb_sentence *l, int i)
            (behind >= l->count || l->word[behind].kind != HB_WORD_TEXT);
 }
 
-/* "it stopped due to memory issues" */
+/* "it stopped due to memory issues", "killed at epoch 800 due to CUDA memory usage" */
 static bool is_stopped_of(const struct hb_sentence *l, int i)
 {
     static const char *const nouns[] = {"issue", "issues", "problem", "problems", NULL};
     static const char *const stops[] = {"stopped", "stops", "crashed", "crashes", "failed", NULL};
-    enum { FAR = 6 };
-    return l->bits[i] & MEMORY && hb_sentence_is_any(l, i + 1, nouns) &&
-           hb_sentence_nearest(l, i, FAR, stops) >= 0;
+    static const char *const why[] = {"due", "because", NULL};
+    enum { FAR = 6, NEAR = 4, WIDE = 16 };
+    int due = hb_sentence_nearest(l, i, NEAR, why);
+    bool ended = due >= 0 && hb_sentence_behind(l, i, NEAR, DEVICE) > due &&
+                 hb_sentence_behind(l, due, WIDE, ENDS) >= 0;
+    return l->bits[i] & MEMORY && (ended || (hb_sentence_is_any(l, i + 1, nouns) &&
+                                             hb_sentence_nearest(l, i, FAR, stops) >= 0));
 }
 
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
@@ -658,4 +662,37 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
            (is_memory_error(l, 0) &&
             (l->count == 2 || (l->word[1].keys &&
                                !hb_sentence_has(l, ALLOCS)))); /* a device's says what it wanted */
+}
+
+/* "RAM", "CPU memory", "the machine's memory"; not "GPU RAM" */
+static bool is_host_memory(const struct hb_sentence *l, int i)
+{
+    static const char *const owners[] = {"cpu",     "system",   "main",   "host",
+                                         "machine", "computer", "server", NULL};
+    if (!(l->bits[i] & MEMORY) || (i > 0 && l->bits[i - 1] & DEVICE))
+        return false;
+    return hb_sentence_is(l, i, "ram") ||
+           (!hb_sentence_is(l, i, "mem") && hb_sentence_is_any(l, i - 1, owners));
+}
+
+bool hb_refusal_fills_host(const struct hb_sentence *l)
+{
+    enum { FAR = 8 };
+    static const char *const verbs[] = {
+        "grow",     "grows",     "growing",    "grew",      "explode", "explodes",
+        "increase", "increases", "increasing", "increased", "climbs",  "climbing",
+        "spikes",   "leak",      "leaks",      "leaking",   "take",    "takes",
+        "consume",  "consumes",  "consuming",  "eats",      "ate",     "eating",
+        "fills",    "filled",    "occupies",   "keeps",     NULL};
+    for (int i = 0; i < l->count; i++) {
+        if (!is_host_memory(l, i))
+            continue;
+        int use = hb_sentence_behind(l, i, FAR, HOLDS | WANTS);
+        if ((use >= 0 && !(l->bits[use] & ALLOCS)) || hb_sentence_nearest(l, i, FAR, verbs) >= 0)
+            return true;
+        if (!is_size_of(l, i) &&
+            (hb_sentence_ahead(l, i, FAR, HOLDS) >= 0 || hb_sentence_next(l, i, FAR, verbs) >= 0))
+            return true;
+    }
+    return false;
 }

@@ -27,5 +27,8 @@ bool hb_refusal_is_never(const struct hb_sentence *l, int i);
 /* Whether it is about the host's memory: by name, or in the words that the C library and the C++
  * library have for it. */
 bool hb_refusal_is_of_host(const struct hb_sentence *l);
+/* "CPU memory keeps growing", "loading takes 100 GB of RAM": what fills the host's memory, of which
+ * it is not said that it ran out. */
+bool hb_refusal_fills_host(const struct hb_sentence *l);
 
 #endif

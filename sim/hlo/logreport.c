@@ -133,7 +133,8 @@ static bool is_event(const struct hb_sentence *l, int i)
 {
     enum { FAR = 10 };
     static const char *const states[] = {"is", "was", "are", "were", NULL};
-    if (hb_sentence_is_any(l, i - 1, states) && !is_open(l, i - 1))
+    int state = hb_sentence_is(l, i - 1, "being") ? i - 2 : i - 1;
+    if (hb_sentence_is_any(l, state, states) && !is_open(l, state))
         return true;
     return has_before(l, i, FAR, events);
 }

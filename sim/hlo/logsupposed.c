@@ -311,11 +311,14 @@ static bool is_possible(const struct hb_sentence *l, int k, int i)
            (hb_sentence_is(l, k, "may") && !has_happened(l, k, i));
 }
 
-/* "in case of", "did it", "you will", "you would get" */
+/* "in case of", "did it", "did the OOM occur", "you will", "you would get" */
 static bool is_told_of(const struct hb_sentence *l, int k)
 {
+    static const char *const whoms[] = {"it", "you", "the", "this", "that", "your", NULL};
+    static const char *const met[] = {"why", "how", "what", NULL};
     return (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
-           (hb_sentence_is(l, k, "did") && hb_sentence_is(l, k + 1, "it")) || /* a question */
+           (hb_sentence_is(l, k, "did") && hb_sentence_is_any(l, k + 1, whoms) &&
+            !hb_sentence_is_any(l, k - 1, met)) || /* a question */
            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "will")) ||
            (hb_sentence_is(l, k, "you") && hb_sentence_is(l, k + 1, "would") &&
             hb_sentence_is(l, k + 2, "get"));

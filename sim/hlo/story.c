@@ -356,15 +356,11 @@ static bool is_of_change(const struct hb_log *log)
     return log->mark[HB_MARK_CHANGE] && !log->mark[HB_MARK_NARRATED];
 }
 
-/* A guide, a page of help, an answer to anybody, and nobody tells of himself: what is said there is
- * of any such error, but for a line that a program printed. */
+/* A guide, a page of help, an answer to anybody, by its words; nobody tells of himself: what is
+ * said there is of any such error, but for a line that a program printed. */
 static bool is_of_guide(const struct hb_log *log)
 {
-    enum { MANY = 2 };
-    const int64_t *mark = log->mark;
-    return mark[HB_MARK_TEACHES] + mark[HB_MARK_ADVISES] >= MANY &&
-           (mark[HB_MARK_TEACHES] || mark[HB_MARK_TAUGHT]) && !mark[HB_MARK_NARRATED] &&
-           !mark[HB_MARK_PRINTED];
+    return log->evidence.teaches > 0 && !log->mark[HB_MARK_NARRATED] && !log->mark[HB_MARK_PRINTED];
 }
 
 /* In a guide, a message that is only prose. */

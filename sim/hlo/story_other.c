@@ -213,11 +213,12 @@ static bool names_limit(const struct teller *t)
     return false;
 }
 
-/* Whether memory ran short, nobody says how much, where words speak for the host's. */
+/* Whether memory ran short, nobody says how much or whose, and something fills the host's. */
 static bool is_of_host(const struct teller *t)
 {
-    enum { CLEAR = 100 };
-    return hb_teller_fact(t, HB_FACT_ASKED) < 0 && t->log->evidence.host >= CLEAR;
+    return hb_teller_fact(t, HB_FACT_ASKED) < 0 && t->story->kind == HB_LOG_ANY &&
+           t->log->mark[HB_MARK_FILLS_HOST] && !t->log->mark[HB_MARK_OF_DEVICE] &&
+           !hb_log_seen(t->log, HB_LOG_PLAIN);
 }
 
 /* A refusal in anybody's words: by its figures, and by what the log tells of the program. */

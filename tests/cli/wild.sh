@@ -49,7 +49,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 4549
+ok "the table has its $count texts" test "$count" -ge 4577
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -147,7 +147,7 @@ for text in 'Running the inference script' 'File "run_inference.py"' 'class Flux
     expect 0 hbmsim explain "$work/runs.log"
     out_has '1. fewer or shorter sequences'
 done
-for text in 'the conference code=if it trains: fewer' 'after training, inference=if it trains: fewer' 'Epoch 3, optimizer, generate()=fewer sequences at once'; do
+for text in 'the conference code=if it trains: fewer' 'after training, inference of images=if it trains: fewer' 'Epoch 3, optimizer, generate()=fewer sequences at once'; do
     printf '%s\nCUDA error: out of memory\n' "${text%=*}" >"$work/trains.log"
     expect 0 hbmsim explain "$work/trains.log"
     out_has "1. ${text#*=}"
@@ -247,7 +247,7 @@ first=smaller_batch cause=unknown|loss.backward()\noptimizer.step()\nepoch 1: CU
 # Whose memory, where only the whole text tells; not by what a machine has of it.
 cause=host_memory|the dataloader workers take huge amounts of RAM\nit fails: out of memory
 cause=unknown|I have 16 GB of RAM\nit fails: out of memory
-cause=unknown|the dataloader workers take huge amounts of RAM\nit fails on the GPU\nit fails: out of memory
+cause=unknown|the dataloader workers take huge amounts of RAM\nit fails: out of GPU memory
 cause=host_memory|Finally my CPU memory used up and the program crashed
 cause=host_memory|the data loader worker killed after running for a while
 cause=unknown|the gpu memory explodes
@@ -411,7 +411,7 @@ EOF
 # A guide's prose is nothing; a line within it that a program printed is told, and so is what somebody says of himself.
 rows <<'EOF'
 silent|The RuntimeError: CUDA out of memory occurs when your GPU doesn't have enough memory.\nHere's how to resolve it:
-silent|When a container exceeds its limit, the kernel's OOM killer ends it.\nThis usually means that your pod got too little.
+silent|When a container exceeds its limit, the kernel's OOM killer ends it.\nThis is one of the most common reasons; understanding it means that your pod got too little.
 wanted_bytes=536870912|How to fix CUDA errors: a guide\nThis occurs when your GPU is full:\nRuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB
 cause=unknown|How to fix CUDA errors: a guide\nThis occurs when your GPU is full:\nRuntimeError: CUDA out of memory.
 cause=host_memory|The complete guide to exit codes\nThis usually means too little memory:\n      Reason:       OOMKilled
@@ -447,11 +447,27 @@ cause=host_memory|I saw that it consumes the whole RAM and freezes the system
 cause=host_memory|the terminal shows "killed" after a long time
 wanted_bytes=1879048192|ROCm model arena alloc failed for tensor-span:128 (1792.00 MiB chunk): out of memory
 silent|keep such jobs at low quota, then allow it OOM
-silent|OOM on a device\nWhy this matters\nWhat it is: Out-of-memory (OOM) errors occur when more is asked for.
+silent|OOM on a device\nWhy this matters\nWhat it is: Out-of-memory (OOM) errors occur when more is asked for, a common problem of large models. Understanding memory means smaller batches.
 known=true|where should i change the batch size since cuda out of memory?
 cause=host_memory|the process saturates RAM and gets kill by OS
 cause=host_memory|Low memory! mem avail: 327 of 5875 MiB\nInvoking oom killer: done
 silent|# FR: Find OOM incident where a specific process was killed\nAdd a flag to find them.
 no=host_memory|# OOM when allocating tensor\nThe OOM error happens when your computer runs out of memory while training.
+EOF
+
+# Guides go by the weights of their words; whose memory it was, by what is said to fill it.
+rows <<'EOF'
+silent|OOMKilled is one of the most common reasons why pods restart. OOMKilled means the Linux kernel ended it: understanding the limits of a container is here.
+known=true|my pod got OOMKilled, one of the most common reasons they restart
+cause=host_memory|# OOM in the preparation\nThe CPU memory usage increases from step to step.
+cause=host_memory|# OOM in the preparation\nLoading consumes more than 100 GB of RAM.
+cause=unknown|# OOM in the training\nMy machine has 64 GB of RAM.
+cause=unknown|# CUDA OOM in the training\nThe CPU memory usage increases from step to step.
+cause=unknown|# OOM in the training\nfrom_pretrained(path, low_cpu_mem_usage=True, use_cache=False)
+cause=host_memory|Evaluation goes OOM.\nThe processes are being terminated by the operating system.
+cause=unknown|the run is killed at epoch 800 due to CUDA memory usage
+silent|I need to ask: did the "Out of Memory" problem occur with a batch of 2?
+cause=unknown|why did the training run out of GPU memory?
+first=remat|training\nCUDA out of memory\n  batch size per device / \0343\0203\0220\0343\0203\0203\0343\0203\0201: 1
 EOF
 finish

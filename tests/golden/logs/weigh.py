@@ -1,5 +1,5 @@
-"""Weighs words: how much each speaks for training against running a model, and for the host's memory against a
-device's, by the texts of wild.txt. Writes the table of sim/hlo/evidence.c: python3 tests/golden/logs/weigh.py
+"""Weighs words: how much each speaks for training against running a model, and for a guide to such errors against a report
+of one, by the texts of wild.txt. Writes the table of sim/hlo/evidence.c: python3 tests/golden/logs/weigh.py
 
 Logistic regression with a price on each word (L1), then once more on the stems and the words that are left, almost free (L2). Reads
 words as sim/hlo/evidence.c does: runs of letters in lower case, the parts of CamelCase, pairs of neighbours in a line,
@@ -30,7 +30,12 @@ request runtimeerror total torch traceback tried trying'''.split())  # they tell
 LETTERS = 24  # of a word that count
 SHORTEST = 3
 LEAST = 4     # texts with a word that is weighed
+PRICE = 0.7   # of a word
 EVEN = 0.4    # taken off the bias: there are more texts of training here than elsewhere
+
+SELF = re.compile(r"(?<![A-Za-z])(I [a-z]|I'm |I've|i am |i try|i use|i hav|[Mm]y )")
+PRINTED = re.compile(r'^\S*(Error|EXHAUSTED|bad_alloc)\S*:|[0-9]:[0-9]{2}:[0-9]{2}', re.M)
+PAGE = re.compile('[^#/]*[.][^#/]*/[^#]*$')  # where guides stand: no thread, no repository
 
 WORD = re.compile('[A-Za-z]+|[\u3000-\ud7ff]+')
 PART = re.compile('[A-Z]+(?![a-z])|[A-Z]?[a-z]+')
@@ -40,7 +45,11 @@ def is_telling(word):
     return len(word) >= SHORTEST and word not in PLAIN
 
 
-def words_of(text):
+def is_any(word):
+    return len(word) > 1
+
+
+def words_of(text, is_telling=is_telling):
     found = set()
     for line in text.split('\n'):
         before = None
@@ -62,17 +71,18 @@ def words_of(text):
 
 
 def read(path):
-    """Rows: what the thread ended with (behind a bar), else what is said."""
+    """Rows: where it stood, wanted and available bytes, cause, advice (what the thread ended with, behind a bar, else what is
+    said), text."""
     rows = []
     for line in open(path, encoding='utf8', errors='replace'):
         if not line.startswith('@ '):
-            rows[-1][2].append(line)
+            rows[-1][5].append(line)
             continue
         row, _, other = line[2:].strip().partition(' | ')
-        said, other = row.split()[3:5], other.split()
-        said = other[-2:] if len(other) in (2, 4) else said
-        rows.append((said[0], said[1], []))
-    return [(cause, knob, words_of(''.join(text))) for cause, knob, text in rows]
+        said, other = row.split(), other.split()
+        said[5 - len(other):] = other if len(other) in (2, 4) else said[5 - len(other):]
+        rows.append((*said, []))
+    return [(*said, ''.join(text)) for *said, text in rows]
 
 
 def train(rows, names, price, ridge, rounds):
@@ -122,28 +132,38 @@ def weigh(rows, price, stems):
     return bias, dict(zip(names, weights))
 
 
+def is_report(text):
+    """What no guide has: somebody who tells of himself, a printed line."""
+    return SELF.search(text) or PRINTED.search(text)
+
+
 def rows_of(texts):
-    trains = [({word for word in words if REFUSED.isdisjoint(word.split())}, 1 if knob in TRAINING else -1) for cause, knob, words in texts
-              if cause in OF_SIZE and knob in TRAINING | RUNNING]
-    hosts = [(words, 1 if cause == 'host_memory' else -1) for cause, knob, words in texts]
-    return trains, hosts
+    trains, guides = [], []
+    for place, wanted, there, cause, knob, text in texts:
+        if cause in OF_SIZE and knob in TRAINING | RUNNING:
+            words = {word for word in words_of(text) if REFUSED.isdisjoint(word.split())}
+            trains.append((words, 1 if knob in TRAINING else -1))
+        guide = cause == 'nothing' and PAGE.match(place)
+        if guide or (cause != 'nothing' and wanted == there == '-' and not is_report(text)):
+            guides.append((words_of(text, is_any), 1 if guide else -1))
+    return trains, guides
 
 
 def main():
     texts = [t for path in sys.argv[1:] or ['tests/golden/logs/wild.txt'] for t in read(path)]
-    trains, hosts = rows_of(texts)
-    (bias_trains, of_trains), (bias_host, of_host) = weigh(trains, 0.7, True), weigh(hosts, 2.8, False)
-    bias_trains -= EVEN
+    trains, guides = rows_of(texts)
+    learnt = weigh(trains, PRICE, True), weigh(guides, PRICE, False)
+    biases, weights = [bias for bias, _ in learnt], [weights for _, weights in learnt]
+    biases[0] -= EVEN
     print('/* What words weigh, by %d texts whose end is known: written by tests/golden/logs/weigh.py. */' % len(texts))
     print('#include "sim/hlo/evidence.h"\n')
-    print('const struct hb_evidence_word hb_evidence_bias = {"", %d, %d};' % (round(100 * bias_trains),
-                                                                            round(100 * bias_host)))
+    print('const struct hb_evidence_word hb_evidence_bias = {"", %d, %d};' % tuple(round(100 * bias) for bias in biases))
     print('const struct hb_evidence_word hb_evidence_words[] = {')
-    for word in sorted(set(of_trains) | set(of_host)):
+    for word in sorted(set().union(*weights)):
         told = ''.join(c if c < '\x80' else '\\u%04x' % ord(c) for c in word)
-        row = round(100 * of_trains.get(word, 0)), round(100 * of_host.get(word, 0))
+        row = [round(100 * of.get(word, 0)) for of in weights]
         if any(row):
-            print('    {"%s", %d, %d},' % ((told,) + row))
+            print('    {"%s", %d, %d},' % (told, *row))
     print('};\nconst size_t hb_evidence_word_count = sizeof hb_evidence_words / sizeof *hb_evidence_words;')
 
 
