@@ -505,6 +505,7 @@ static bool is_chip_error(const struct hb_sentence *l, int i)
 /* "CUDA memory error", "Memory error at 14 GB", "I run into memory capacity issues", in prose */
 static bool is_error_of_memory(const struct hb_sentence *l, int i)
 {
+    static const char *const verbs[] = {"get", "got", "gets", "gives", "hit", "throws", NULL};
     bool error = hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
                  *l->word[i].span.end == ' ';
     int noun = hb_sentence_is(l, i + 1, "capacity") ? i + 2 : i + 1;
@@ -515,7 +516,8 @@ static bool is_error_of_memory(const struct hb_sentence *l, int i)
                 hb_sentence_is(l, i - 1, "get") || hb_sentence_is(l, i - 1, "getting") ||
                 hb_sentence_is(l, i - 1, "got") || hb_sentence_is(l, i - 1, "having") ||
                 hb_sentence_is(l, i - 1, "facing"));
-    return met || (error && (i == 0 || l->bits[i - 1] & DEVICE));
+    bool gets = hb_sentence_is(l, i - 1, "a") && hb_sentence_is_any(l, i - 2, verbs);
+    return met || (error && (i == 0 || gets || l->bits[i - 1] & DEVICE));
 }
 
 bool hb_refusal_is(const struct hb_sentence *l, int i)

@@ -168,7 +168,8 @@ static bool is_mended(const struct hb_sentence *l, int i)
     static const char *const verbs[] = {"fix", "fixes", "fixed", "resolves", "resolved", NULL};
     static const char *const nouns[] = {"issue", "issues",  "error", "errors",
                                         "crash", "problem", "bug",   NULL};
-    return hb_sentence_is_any(l, i + 1, nouns) && has_before(l, i, FAR, verbs);
+    int memory = hb_refusal_is_oom(l, i) ? i : hb_sentence_ahead(l, i, 3, MEMORY);
+    return memory >= 0 && hb_sentence_is_any(l, memory + 1, nouns) && has_before(l, i, FAR, verbs);
 }
 
 /* "OOMs", "OOMed": a verb */

@@ -121,6 +121,18 @@ static bool ends_in(const struct hb_sentence *l, int i, const char *ending)
     return len > cut && strcmp(l->word[i].text + len - cut, ending) == 0;
 }
 
+/* "jobs that exceed it will be killed": any such; "my job will be killed" is met */
+static bool is_rule(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 4 };
+    static const char *const wills[] = {"will", NULL};
+    static const char *const own[] = {"my", "our", "i", "we", "me", "us", NULL};
+    int will = hb_sentence_nearest(l, i, i, wills);
+    int end = will < 0 ? -1 : hb_sentence_ahead(l, will, FAR, ENDS);
+    return end >= 0 && end <= i && hb_sentence_is(l, will + 1, "be") &&
+           hb_sentence_nearest(l, i, i, own) < 0;
+}
+
 /* "a CUDA OOM must not take the server down", "the pod should be killed": what would be if; but "I
  * noticed that the memory would grow", a habit */
 static bool is_supposed(const struct hb_sentence *l, int i)
@@ -358,7 +370,7 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
     bool advice = true;
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
         is_heading(l) || is_general(l, i) || is_question(l, i) || is_part(l, i) ||
-        is_not_met(l, i) || is_purpose(l, i) || is_object(l, i))
+        is_not_met(l, i) || is_purpose(l, i) || is_object(l, i) || is_rule(l, i))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         bool quoted = hb_sentence_is(l, k, "error") && l->word[k].keys; /* as it was printed */

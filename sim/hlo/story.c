@@ -303,8 +303,9 @@ static bool is_list_only(const struct hb_log *log, enum hb_log_kind kind)
  * about a request that was given up without harm. */
 static bool is_passed_over(const struct hb_log *log, enum hb_log_kind kind)
 {
-    if (kind == HB_LOG_ANY && hb_log_seen(log, HB_LOG_BFC_SOFT) &&
-        hb_log_fact(log, HB_LOG_ANY, HB_FACT_ASKED) < 0)
+    if ((kind == HB_LOG_ANY ||
+         (kind == HB_LOG_PLAIN && log->message[kind].report < HB_REPORT_TOLD)) &&
+        hb_log_seen(log, HB_LOG_BFC_SOFT) && hb_log_fact(log, kind, HB_FACT_ASKED) < 0)
         return true;
     return (kind == HB_LOG_RUNTIME || kind == HB_LOG_PLAIN || kind == HB_LOG_ANY) &&
            hb_log_seen(log, HB_LOG_TACTIC) && !log->mark[HB_MARK_NO_ENGINE];
@@ -334,10 +335,14 @@ static bool is_behind_server(const struct hb_log *log, enum hb_log_kind kind)
            log->message[HB_LOG_SERVE].line < log->message[HB_LOG_TORCH].line;
 }
 
-/* Somebody's word, without figures, over a warning of the compiler that has them. */
+/* Somebody's word, without figures, over a warning of the compiler or a server's refusal that has
+ * them. */
 static bool is_bare(const struct hb_log *log, enum hb_log_kind kind)
 {
-    return (kind == HB_LOG_PLAIN || kind == HB_LOG_ANY) && hb_log_seen(log, HB_LOG_REMAT) &&
+    bool told =
+        hb_log_seen(log, HB_LOG_REMAT) ||
+        (hb_log_seen(log, HB_LOG_SERVE) && hb_log_fact(log, HB_LOG_SERVE, HB_FACT_ASKED) >= 0);
+    return (kind == HB_LOG_PLAIN || kind == HB_LOG_ANY) && told &&
            hb_log_fact(log, kind, HB_FACT_ASKED) < 0 && hb_log_fact(log, kind, HB_FACT_FREE) < 0;
 }
 

@@ -49,7 +49,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 4577
+ok "the table has its $count texts" test "$count" -ge 4671
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -469,5 +469,17 @@ cause=unknown|the run is killed at epoch 800 due to CUDA memory usage
 silent|I need to ask: did the "Out of Memory" problem occur with a batch of 2?
 cause=unknown|why did the training run out of GPU memory?
 first=remat|training\nCUDA out of memory\n  batch size per device / \0343\0203\0220\0343\0203\0203\0343\0203\0201: 1
+EOF
+
+# What the set after these taught: a server's figures before somebody's word, scratch space before it, what was fixed
+# has happened, rules of a cluster are no report, pictures are made one at a time.
+rows <<'EOF'
+cause=limit wanted_bytes=4756676280|frequent OOM (Out of Memory) occurs\nValueError: To serve at least one request with the models's max seq len (116160), (4.43 GB KV cache is needed, which is larger than the available KV cache memory (3.48 GB).
+cause=none wanted_bytes=238288896|on my GPU it runs into memory problems\nAllocator (GPU_0_bfc) ran out of memory trying to allocate 227.25MiB. The caller indicates that this is not a failure
+unsure|# Fix cuda out of memory error during inference
+cause=unknown|When I give a batch size I get a memory error.
+silent|Jobs which exceed the requested memory will be automatically killed by the scheduler.
+cause=host_memory|my job will be killed by the scheduler: out of memory on the host
+first=fewer_requests cause=size|# a workflow of ComfyUI\nCUDA out of memory. Tried to allocate 952.00 MiB. GPU 0 has a total capacity of 24.00 GiB of which 0 bytes is free. Of the allocated memory 23.50 GiB is allocated by PyTorch, and 20.00 MiB is reserved by PyTorch but unallocated.
 EOF
 finish
