@@ -133,7 +133,10 @@ static bool is_event(const struct hb_sentence *l, int i)
 {
     enum { FAR = 10 };
     static const char *const states[] = {"is", "was", "are", "were", NULL};
-    int state = hb_sentence_is(l, i - 1, "being") ? i - 2 : i - 1;
+    static const char *const between[] = {"being", "not", "just", "simply", NULL};
+    int state = i - 1; /* "there is just not enough memory" */
+    while (hb_sentence_is_any(l, state, between))
+        state--;
     if (hb_sentence_is_any(l, state, states) && !is_open(l, state))
         return true;
     return has_before(l, i, FAR, events);
