@@ -64,7 +64,7 @@ static bool is_then(struct hb_span before)
 }
 
 /* "loading model weights", "load the checkpoint", "Failed to load the pipeline", "when loading
- * T5-11B", not "when loading the data" */
+ * T5-11B", "when loading 'gemma_2b'", not "when loading the data" */
 static void take_load(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
@@ -74,8 +74,9 @@ static void take_load(struct hb_log_reader *r, const struct hb_form *form,
     before.end -= before.end > before.at;       /* the word's first letter */
     bool done = hb_span_starts(after, "ed ") || /* "unloading all loaded models" */
                 hb_span_has(hb_span_last(before, 5), "only ");
-    bool named = hb_span_starts(after, "ing ") && after.end - after.at > 4 && after.at[4] >= 'A' &&
-                 after.at[4] <= 'Z' && is_then(before);
+    bool called = after.end - after.at > 4 &&
+                  ((after.at[4] >= 'A' && after.at[4] <= 'Z') || strchr("'`\"", after.at[4]));
+    bool named = hb_span_starts(after, "ing ") && called && is_then(before);
     if (!done && begins_word(form, place->before) && (named || HB_SPAN_HAS_ANY(after, things)))
         take_mark(r, form, place);
 }
@@ -222,6 +223,34 @@ static void take_self(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
+/* "python3 tools/train_net.py", a frame in "train.py", "python eval.py": what was run, by its name.
+ */
+static void take_script(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    static const char *const trains[] = {"train", "finetune", "pretrain"};
+    static const char *const runs[] = {"eval",    "test",     "demo",  "infer",
+                                       "predict", "generate", "sample"};
+    enum { NEAR = 64 };
+    struct hb_span before = hb_span_last(place->before, NEAR), name = before;
+    while (name.at < name.end && strchr("/\\ \"'", name.end[-1]) == NULL)
+        name.end--;
+    name = (struct hb_span){name.end, before.end};
+    struct hb_span command = {before.at, name.at};
+    bool train = false, run = false;
+    for (size_t i = 0; i < sizeof trains / sizeof *trains; i++)
+        train = train || hb_span_starts(name, trains[i]);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+        run = run || hb_span_starts(name, runs[i]);
+    bool main = hb_span_has(command, "python") || hb_span_has(command, "File \"");
+    if (train && main && !hb_span_has(name, "trainer"))
+        hb_form_log(r)->mark[HB_MARK_STEP_NAMED]++;
+    if (run && !hb_span_has(name, "train") && hb_span_has(command, "python") &&
+        !hb_span_has(command, "packages"))
+        hb_form_log(r)->mark[HB_MARK_RUN_NAMED]++;
+    (void)form;
+}
+
 #define ROW(words, what, letters, handler)                                                         \
     {                                                                                              \
         words, HB_LOG_PLAIN, HB_FORM_ADDS, .fact = HB_MARK_##what, .text = (letters),              \
@@ -259,6 +288,7 @@ static const struct hb_form rows[] = {
     SELF("i hav"),
     SELF("my "),
     SELF("My "),
+    ROW(".py", STEP_NAMED, NULL, take_script),
     SIGN("jit(train", STEP_NAMED),
     SIGN("jit_train", STEP_NAMED),
     SIGN("jit(generate", RUN_NAMED),

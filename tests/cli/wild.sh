@@ -482,4 +482,12 @@ silent|Jobs which exceed the requested memory will be automatically killed by th
 cause=host_memory|my job will be killed by the scheduler: out of memory on the host
 first=fewer_requests cause=size|# a workflow of ComfyUI\nCUDA out of memory. Tried to allocate 952.00 MiB. GPU 0 has a total capacity of 24.00 GiB of which 0 bytes is free. Of the allocated memory 23.50 GiB is allocated by PyTorch, and 20.00 MiB is reserved by PyTorch but unallocated.
 EOF
+
+# The script that was run tells what the program does, before all words; a model is loaded by its name.
+rows <<'EOF'
+first=fewer_requests|# a model that trains well\npython eval.py mbv2\nCUDA error: out of memory\nwhich batch size of training?
+first=smaller_batch|# inference\n  File "train.py", line 8\nCUDA error: out of memory
+first=smaller_batch|# training\n  File "/packages/eval.py", line 8\nCUDA error: out of memory
+first=fewer_bits|# RESOURCE_EXHAUSTED when loading 'gemma2_instruct_2b_en'
+EOF
 finish
