@@ -58,9 +58,9 @@ static bool is_oom_kill(const struct hb_sentence *l, int i)
 static bool is_ended_of_memory(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
-    if (!(l->bits[i] & ENDS) || names_device(l, i))
-        return false;
     const char *text = l->word[i].text;
+    if (!(l->bits[i] & ENDS) || (strcmp(text, "killed") != 0 && names_device(l, i)))
+        return false;
     /* what crashes may have met a device's end, unless it names RAM */
     int memory = strncmp(text, "crash", 5) == 0 ? HOST : MEMORY;
     if (hb_sentence_ahead(l, i, FAR, memory) >= 0 || hb_sentence_behind(l, i, FAR, memory) >= 0)
