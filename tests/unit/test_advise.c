@@ -74,6 +74,26 @@ static bool check_knob(const char *text, const struct hb_device *device,
     return true;
 }
 
+/* The knob beyond what plan searches that frees most; none where none does. Returns whether one
+ * does. */
+static bool check_freer(const struct hb_spec *spec, const struct hb_device *device,
+                        const struct hb_advice_list *list)
+{
+    const char *words = hb_advise_best_freer(&u.env, spec, device);
+    int64_t most_bytes = 0, own_bytes = 0;
+    size_t len = words ? (size_t)(strrchr(words, '(') - words) - 1 : 0;
+    for (uint32_t k = 0; k < list->knob_count; k++) {
+        const struct hb_advice *knob = &list->knobs[k];
+        int64_t bytes = knob->outside && knob->applies ? knob->freed_bytes : 0;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+        if (words && strlen(knob->name) == len && memcmp(knob->name, words, len) == 0)
+            own_bytes = bytes;
+    }
+    assert_int_equal(own_bytes, most_bytes);
+    assert_true(!words == (most_bytes == 0));
+    return words;
+}
+
 /* Pairs free more than each of their knobs; all are in order, and what has no effect comes last. */
 static void pairs_free_more_than_their_knobs(void **state)
 {
@@ -85,10 +105,16 @@ static void pairs_free_more_than_their_knobs(void **state)
               "precision: {params: bf16}\nstack: {form: nested}\n"),
         MODEL("hardware: {device: nvidia-h100, count: 4}\nremat: {policy: full}\n"
               "optimizer: {name: sgd}\nprecision: {params: bf16}\n"),
+        MODEL("hardware: {device: nvidia-h100, count: 4}\nremat: {policy: full}\n"
+              "step: {donate: false}\n"),
+        "model:\n  d_model: 64\n  vocab: 64\n  blocks:\n"
+        "    - {name: a, repeat: 1, attention: {heads: 1, kernel: flash}, mlp: {d_ff: 64}}\n"
+        "batch: {global: 1, seq: 64}\nloss: {dot: bf16}\nprecision: {params: bf16}\n"
+        "optimizer: {name: adafactor}\nhardware: {device: nvidia-h100, count: 1}\n",
         MODEL("hardware: {device: amd-mi300x, count: 4}\nremat: {policy: none}\n"),
     };
-    int known = 0, asked = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    int known = 0, asked = 0, freer = 0, all = sizeof texts / sizeof *texts;
+    for (int i = 0; i < all; i++) {
         struct hb_spec spec = unit_spec(&u, texts[i]);
         struct hb_device device = unit_device(&u, &spec);
         struct hb_advice_list list;
@@ -97,6 +123,7 @@ static void pairs_free_more_than_their_knobs(void **state)
             known += check_pair(&list, &list.pairs[k]);
             assert_true(k == 0 || list.pairs[k].freed_bytes <= list.pairs[k - 1].freed_bytes);
         }
+        freer += check_freer(&spec, &device, &list);
         for (uint32_t k = 0; k < list.knob_count; k++)
             asked += check_knob(texts[i], &device, &list, &list.knobs[k]);
         for (uint32_t k = 1; k < list.knob_count; k++)
@@ -104,7 +131,48 @@ static void pairs_free_more_than_their_knobs(void **state)
                         (list.knobs[k - 1].applies == list.knobs[k].applies &&
                          list.knobs[k - 1].freed_bytes >= list.knobs[k].freed_bytes));
     }
-    assert_true(known > 20 && asked > 20);
+    assert_true(known > 20 && asked > 20 && freer > 2 && freer < all);
+}
+
+/* Peak and step of the text with what an advice says set in it. */
+static void measure_with(const char *text, const struct hb_device *device, const char *words,
+                         int64_t *bytes, int64_t *ns)
+{
+    struct hb_node *root;
+    struct hb_spec spec;
+    const char *end = strstr(words, ": ");
+    assert_non_null(end);
+    assert_true(hb_yaml_parse(u.env.arena, &u.diag, "test", text, strlen(text), &root));
+    assert_true(set_all(root, hb_arena_strndup(u.env.arena, words, (size_t)(end - words))));
+    assert_true(hb_schema_from_node(u.env.arena, &u.diag, root, HB_SOURCE_DIR, &spec));
+    assert_true(hb_measure_both(u.env.arena, &u.diag, &spec, device, bytes, ns));
+}
+
+/* From whatever fits down to where nothing does: a step of at most half the time, within a budget
+ * that is met to the byte; with less room it is no shorter. */
+static void what_is_faster_fits(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model:\n  d_model: 256\n  vocab: 2048\n  blocks:\n"
+        "    - {name: a, repeat: 4, attention: {heads: 2}, mlp: {d_ff: 512}}\n"
+        "batch: {global: 64, seq: 4096, accumulate: 16}\nmesh: {fsdp: 4}\n"
+        "hardware: {device: nvidia-h100, count: 4}\n";
+    struct hb_spec spec = unit_spec(&u, text);
+    struct hb_device device = unit_device(&u, &spec);
+    int64_t bytes = INT64_MAX, base_bytes, base_ns, last_ns = 0;
+    assert_true(hb_measure_both(u.env.arena, &u.diag, &spec, &device, &base_bytes, &base_ns));
+    int found = 0;
+    for (const char *words; (words = hb_advise_best_faster(&u.env, &spec, &device, bytes));) {
+        int64_t most_bytes = bytes, ns;
+        measure_with(text, &device, words, &bytes, &ns);
+        assert_true(bytes <= most_bytes && ns <= base_ns / 2 && ns >= last_ns);
+        assert_string_equal(hb_advise_best_faster(&u.env, &spec, &device, bytes), words);
+        last_ns = ns;
+        bytes--;
+        found++;
+    }
+    assert_true(found > 2);
 }
 
 /* What is left of a budget; -1: the text is refused. */
@@ -143,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(pairs_free_more_than_their_knobs),
+        TEST(what_is_faster_fits),
         TEST(margins_are_bytes_or_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
