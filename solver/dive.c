@@ -112,10 +112,8 @@ static bool look(struct hb_search *s, struct hb_search_node *node)
     bool fits = false;
     int64_t peak_bytes = hb_search_node_peak_bytes(s, node);
     for (uint32_t i = node->end; i-- > node->first && !fits;) {
-        if (is_chunks_known(s, node, i))
-            continue;
         struct hb_cell cell = lean_cell(s, node, s->plan->space.cells[i].loss_chunks);
-        fits = look_at_cell(s, &cell, peak_bytes, &node->waits_ns);
+        fits = !is_chunks_known(s, node, i) && look_at_cell(s, &cell, peak_bytes, &node->waits_ns);
     }
     return fits;
 }

@@ -432,16 +432,13 @@ static bool dive_at(struct hb_search *s, uint32_t cell)
 static void find_incumbent(struct hb_search *s)
 {
     uint32_t before = s->choice_count;
-    for (uint32_t i = 0; i < s->node_count && s->probed != HB_NONE && !is_late(s); i++) {
-        const struct hb_search_node *node = &s->nodes[i];
-        if (s->probed < node->first || s->probed >= node->end)
-            continue;
+    if (s->probed != HB_NONE && !is_late(s)) {
+        const struct hb_search_node *node = hb_nodes_around(s->nodes, s->node_count, s->probed);
         dive_at(s, s->probed);
         for (uint32_t k = node->first; k < node->end && s->incumbent >= INFINITY && !is_late(s);
              k++)
             if (s->plan->space.cells[k].form == HB_FORM_SCAN && k != s->probed)
                 dive_at(s, k);
-        break;
     }
     if (s->choice_count > before && !is_late(s))
         hb_polish(s, before);
@@ -564,9 +561,11 @@ static void follow_search(struct hb_search *s, const struct hb_plan *like)
                               .peak_bytes = like->best.peak_bytes};
         hb_cells_put_run(s, &c);
     }
-    for (uint32_t i = 0; i < s->node_count && s->ask->near; i++)
-        if (like->best.cell >= s->nodes[i].first && like->best.cell < s->nodes[i].end)
-            hb_queue_put(&s->queue, s->nodes[i].value, HB_ENTRY_NODE, i);
+    if (s->ask->near) {
+        const struct hb_search_node *node =
+            hb_nodes_around(s->nodes, s->node_count, like->best.cell);
+        hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, (uint32_t)(node - s->nodes));
+    }
 }
 
 /* A step that does not fit as it is written may fit as the compiler makes it that finds too little

@@ -452,9 +452,12 @@ static void gather_children(struct gather *g, struct children *c)
 static int64_t next_cell(void *context)
 {
     struct gather *g = context;
-    while (g->next < g->w->sweep->cell_count && !is_wanted(g->w->ask, g->cells, g->next))
-        g->next++;
-    return g->next < g->w->sweep->cell_count ? (int64_t)g->next++ : -1;
+    while (g->next < g->w->sweep->cell_count) {
+        uint32_t index = g->next++;
+        if (is_wanted(g->w->ask, g->cells, index))
+            return index;
+    }
+    return -1;
 }
 
 static void keep_answer(void *context, const char *line, size_t len)

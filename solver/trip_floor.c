@@ -347,11 +347,13 @@ static bool find_turn(struct hb_trip_floor *t, const struct hb_loop *l, int64_t 
 {
     int64_t most_ns = 0, sums_ns[HB_STREAM_COUNT] = {0};
     for (uint32_t i = l->first_op; i < l->end_op; i++) {
-        bool gathers = i + 1 < l->end_op && t->p->ops[i + 1].kind == HB_OP_ALL_GATHER;
         t->stops_for[i] = HB_STREAM_COMPUTE;
-        if (!gathers || !t->is_kept[i] || !is_moved(t, i) || t->is_turn[i])
+        if (!t->is_kept[i] || !is_moved(t, i) || t->is_turn[i])
             continue;
-        t->stops_for[i] = t->p->ops[i + 1].stream;
+        const struct hb_op *next = &t->p->ops[i + 1]; /* there is one: it is kept to be read */
+        if (next->kind != HB_OP_ALL_GATHER)
+            continue;
+        t->stops_for[i] = next->stream;
         int64_t *sum = &sums_ns[t->stops_for[i]];
         *sum = hb_add_sat(*sum, hb_op_cost_at(t->costs, i + 1, n));
         if (*sum > most_ns)

@@ -241,8 +241,7 @@ static int compare_ranks(const void *a, const void *b)
 /* Those without a rank last. */
 static struct cluster **sort_ranks(const struct row *r)
 {
-    struct cluster **sorted =
-        hb_arena_raw(r->arena, (size_t)r->count + 1, sizeof(struct cluster *));
+    struct cluster **sorted = hb_arena_raw(r->arena, r->count, sizeof(struct cluster *));
     for (uint32_t k = 0; k < r->count; k++)
         sorted[k] = &r->clusters[k];
     qsort(sorted, r->count, sizeof(struct cluster *), compare_ranks);

@@ -81,12 +81,151 @@ static void test_turned_gathers_share_a_stream(void **state)
     assert_int_equal(floor_ns(), TRIPS * (2 * GATHER_NS + WORK_NS));
 }
 
+/* A sum that ends a trip, which the next begins with: it is waited for, and no second one behind
+ * it. The first trip waits for none. */
+static void test_what_the_trip_before_left_is_waited_for_once(void **state)
+{
+    (void)state;
+    uint32_t summed = buf("summed"), y = buf("y");
+    uint32_t loop = hb_program_open_loop(&prog, "backward", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, summed, y);
+    op(HB_OP_ALL_REDUCE, HB_STREAM_COLLECTIVE, GATHER_NS, y, summed);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * WORK_NS + (TRIPS - 1) * GATHER_NS);
+}
+
+/* What is made again, then a product. */
+static uint32_t open_again(void)
+{
+    uint32_t x = buf("x"), loop = hb_program_open_loop(&prog, "backward", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, x, buf("again"));
+    optional[0] = true;
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, x, buf("y"));
+    return loop;
+}
+
+/* A weight is cast, gathered and multiplied by; between, so many products. */
+static void gather_cast(enum hb_stream stream, int64_t gather_ns, int between)
+{
+    uint32_t cast = buf("cast"), whole = buf("whole");
+    op(HB_OP_OTHER, HB_STREAM_COMPUTE, TURN_NS, buf("w"), cast);
+    optional[prog.op_count - 1] = true;
+    for (int i = 0; i < between; i++)
+        op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), buf("y"));
+    op(HB_OP_ALL_GATHER, stream, gather_ns, cast, whole);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, whole, buf("y"));
+}
+
+/* Behind what is made again a gather right behind its cast stands in the way, whatever came before;
+ * one that stands apart from it, or where what is made again comes later, may hide behind that. */
+static void test_gathers_in_turn_stop_compute(void **state)
+{
+    (void)state;
+    uint32_t loop = open_again();
+    gather_cast(HB_STREAM_COLLECTIVE, GATHER_NS, 0);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * (WORK_NS + TURN_NS + GATHER_NS + WORK_NS));
+    optional[1] = true;
+    optional[0] = false;
+    assert_int_equal(floor_ns(), TRIPS * (TURN_NS + GATHER_NS + WORK_NS));
+}
+
+static void test_a_gather_apart_hides(void **state)
+{
+    (void)state;
+    uint32_t loop = open_again();
+    gather_cast(HB_STREAM_COLLECTIVE, GATHER_NS, 1);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * (TURN_NS + GATHER_NS + WORK_NS));
+}
+
+/* Of two streams those of the longer gathers stop compute, the others hide behind it. */
+static void check_streams(int64_t first_ns, int64_t second_ns)
+{
+    uint32_t loop = open_again();
+    gather_cast(HB_STREAM_COLLECTIVE, first_ns, 0);
+    gather_cast(HB_STREAM_COLLECTIVE + 1, second_ns, 0);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * (3 * WORK_NS + TURN_NS + GATHER_NS));
+}
+
+static void test_the_first_stream_stops_compute(void **state)
+{
+    (void)state;
+    check_streams(GATHER_NS, GATHER_NS / 2);
+}
+
+static void test_the_second_stream_stops_compute(void **state)
+{
+    (void)state;
+    check_streams(GATHER_NS / 2, GATHER_NS);
+}
+
+/* Only what is cast for it has a turn: not the longer gather behind a product. */
+static void test_no_turn_without_a_cast(void **state)
+{
+    (void)state;
+    uint32_t whole = buf("whole"), loop = open_again();
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE + 1, GATHER_NS + WORK_NS, buf("w"), whole);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, whole, buf("y"));
+    gather_cast(HB_STREAM_COLLECTIVE, GATHER_NS, 0);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * (3 * WORK_NS + TURN_NS + GATHER_NS));
+}
+
+static uint32_t gradient(const char *name)
+{
+    uint32_t index = buf(name);
+    prog.bufs[index].category = HB_CAT_GRADIENTS;
+    return index;
+}
+
+/* A gradient is summed up behind the gathers of its stream, though it is there before: so the next
+ * trip's gather comes as much later as the sum holds the stream beyond the edge. */
+static void test_sums_come_behind_gathers(void **state)
+{
+    (void)state;
+    uint32_t dw = buf("dw"), y = buf("y"), whole = buf("whole");
+    uint32_t loop = hb_program_open_loop(&prog, "backward", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), dw);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), y);
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, y, whole);
+    op(HB_OP_REDUCE_SCATTER, HB_STREAM_COLLECTIVE, GATHER_NS, dw, gradient("dw summed"));
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, whole, buf("z"));
+    hb_program_close_loop(&prog, loop);
+    enum { FIRST_NS = 2 * WORK_NS + GATHER_NS + WORK_NS, LEFT_NS = GATHER_NS - WORK_NS };
+    assert_int_equal(floor_ns(), FIRST_NS + (TRIPS - 1) * (LEFT_NS + GATHER_NS + WORK_NS));
+}
+
+/* One behind the other as they are written, whichever is there first. */
+static void test_sums_come_in_a_row(void **state)
+{
+    (void)state;
+    uint32_t first = buf("dw 1"), second = buf("dw 2"), summed = gradient("dw 2 summed");
+    uint32_t loop = hb_program_open_loop(&prog, "backward", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, summed, second);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), first);
+    op(HB_OP_REDUCE_SCATTER, HB_STREAM_COLLECTIVE, GATHER_NS, first, gradient("dw 1 summed"));
+    op(HB_OP_REDUCE_SCATTER, HB_STREAM_COLLECTIVE, GATHER_NS, second, summed);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * 2 * WORK_NS + (TRIPS - 1) * 2 * GATHER_NS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_turned_is_waited_for, start, end_ops),
         cmocka_unit_test_setup_teardown(test_what_is_kept_is_not, start, end_ops),
         cmocka_unit_test_setup_teardown(test_turned_gathers_share_a_stream, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_what_the_trip_before_left_is_waited_for_once, start,
+                                        end_ops),
+        cmocka_unit_test_setup_teardown(test_gathers_in_turn_stop_compute, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_a_gather_apart_hides, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_the_first_stream_stops_compute, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_the_second_stream_stops_compute, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_no_turn_without_a_cast, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_sums_come_behind_gathers, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_sums_come_in_a_row, start, end_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
