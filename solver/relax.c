@@ -600,14 +600,13 @@ static int64_t stops_ns(const struct hb_relax_build *x)
     const struct hb_program *full = &x->full, *all = &x->all;
     int64_t sum = 0;
     for (uint32_t l = 0; l < full->loop_count && full->loop_count == all->loop_count; l++) {
-        const struct hb_loop *loop = &full->loops[l], *other = &all->loops[l];
-        if (!is_of_block(x, l) || loop->trips != other->trips || is_timed(full, loop) ||
-            is_timed(all, other))
+        const struct hb_loop *loop = &full->loops[l];
+        if (!is_of_block(x, l) || is_timed(full, loop))
             continue;
         for (uint32_t i = loop->first_op; i < loop->end_op; i++) {
             if (x->again[i] || !stops_compute(full, loop, i))
                 continue;
-            uint32_t k = find_stop(all, other, full->ops[i].name);
+            uint32_t k = find_stop(all, &all->loops[l], full->ops[i].name);
             if (k == HB_NONE)
                 continue;
             int64_t ns = hb_smaller(hb_cost_op_ns(&x->cost, i), hb_cost_op_ns(&x->all_cost, k));
