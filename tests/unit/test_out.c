@@ -342,6 +342,35 @@ static void lost_bytes_are_told(void **state)
     assert_int_equal(unit_child(lose_bytes, NULL, said, sizeof said), 0);
 }
 
+/* Of processes that are no more; what is no number of one is somebody's own. */
+static void halves_of_killed_runs_go(void **state)
+{
+    (void)state;
+    static const char *const kept[] = {"",   "0",    "-5",         "12x",
+                                       "x9", "mine", "2147483648", "99999999999999999999"};
+    enum { KEPT = sizeof kept / sizeof *kept };
+    char name[64];
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    for (int i = 0; i < KEPT; i++) {
+        snprintf(name, sizeof name, "out.part-%s", kept[i]);
+        write_file(name, "");
+    }
+    write_file("other.part-2147483647", "");
+    snprintf(name, sizeof name, "out.part-%ld", (long)getppid());
+    write_file(name, "");
+    snprintf(name, sizeof name, "out.part-%ld", (long)child);
+    write_file(name, "");
+    write_file("out.part-2147483647", ""); /* no system counts so far */
+    put("out", "new");
+    assert_int_equal(count_files(), KEPT + 3);
+    assert_int_not_equal(access(name, F_OK), 0);
+    assert_int_not_equal(access("out.part-2147483647", F_OK), 0);
+    assert_int_equal(u.diag.count, 2);
+}
+
 static void memory_holds_what_was_written(void **state)
 {
     (void)state;
@@ -374,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_disk_dies, start, end),
         cmocka_unit_test_setup_teardown(what_the_disk_does_not_keep_is_lost, start, end),
         cmocka_unit_test_setup_teardown(a_failure_at_the_end_leaves_nothing, start, end),
+        cmocka_unit_test_setup_teardown(halves_of_killed_runs_go, start, end),
         cmocka_unit_test(memory_holds_what_was_written),
         cmocka_unit_test(lost_bytes_are_told),
         cmocka_unit_test(what_a_screen_loses_is_told),

@@ -37,6 +37,26 @@ static void nothing_in_the_first_half_second(void **state)
     unit_end(&u);
 }
 
+/* From its end on, and a tenth of a second after that again. */
+static void a_line_at_half_a_second(void **state)
+{
+    (void)state;
+    struct unit u;
+    struct hb_progress p;
+    unit_start(&u);
+    u.env.err_is_terminal = true;
+    hb_progress_start(&p, &u.env, "sweep", 0);
+    set_ms(500);
+    hb_progress_at(&p, 50);
+    assert_string_equal(unit_err(&u), "\r\033[Ksweep: 50, 100/s");
+    set_ms(599);
+    hb_progress_at(&p, 51);
+    set_ms(600);
+    hb_progress_at(&p, 60);
+    assert_string_equal(unit_err(&u), "\r\033[Ksweep: 50, 100/s\r\033[Ksweep: 60, 100/s");
+    unit_end(&u);
+}
+
 static void rate_and_time_left(void **state)
 {
     (void)state;
@@ -77,6 +97,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_off_a_terminal),
         cmocka_unit_test(nothing_in_the_first_half_second),
+        cmocka_unit_test(a_line_at_half_a_second),
         cmocka_unit_test(rate_and_time_left),
         cmocka_unit_test(an_unknown_total_and_no_advance),
     };

@@ -106,6 +106,19 @@ static void reads_values(void **state)
     assert_false(hb_node_int(b->root, &whole));
 }
 
+/* Two words, as they stand. */
+static void reads_truth(void **state)
+{
+    struct bench *b = bench_of(state);
+    bool truth = false;
+    assert_true(parse(b, "[true, false, True, yes, 1, ~, 'true', \"false\", !!str true, [true]]"));
+    for (int i = 2; i < 10; i++)
+        assert_false(hb_node_bool(hb_node_at(b->root, i), &truth));
+    assert_false(hb_node_bool(b->root, &truth));
+    assert_true(hb_node_bool(hb_node_at(b->root, 0), &truth) && truth);
+    assert_true(hb_node_bool(hb_node_at(b->root, 1), &truth) && !truth);
+}
+
 static void expands_aliases(void **state)
 {
     struct bench *b = bench_of(state);
@@ -431,6 +444,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_places, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reads_truth, set_up, tear_down),
         cmocka_unit_test_setup_teardown(expands_aliases, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_with_places, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refuses_keys_again, set_up, tear_down),
