@@ -31,12 +31,16 @@ static void op(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t
     hb_program_write(&prog, write);
 }
 
+/* Of the last loop, after those before it. */
 static int64_t floor_ns(void)
 {
     const struct hb_op_costs costs = {.usual_ns = cost_ns, .by_steps = by_steps};
     struct hb_trip_floor t;
+    int64_t ns = 0;
     hb_trip_floor_init(&t, arena, &prog, hb_program_roots(arena, &prog), &costs, optional);
-    return hb_trip_floor_ns(&t, 0, 1, TRIPS);
+    for (uint32_t l = 0; l < prog.loop_count; l++)
+        ns = hb_trip_floor_ns(&t, l, 1, TRIPS);
+    return ns;
 }
 
 /* A weight is gathered, turned and multiplied by: the product waits for both. */
@@ -62,6 +66,21 @@ static void test_what_is_kept_is_not(void **state)
     op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, w, whole);
     op(HB_OP_COPY, HB_STREAM_COMPUTE, TURN_NS, stack, kept);
     op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, kept, y);
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * WORK_NS);
+}
+
+/* A copy of what another loop made is a policy's: one that saves the value has it there. */
+static void test_copies_of_another_loop_are_no_turns(void **state)
+{
+    (void)state;
+    uint32_t made = buf("made"), turned = buf("turned");
+    uint32_t first = hb_program_open_loop(&prog, "first", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), made);
+    hb_program_close_loop(&prog, first);
+    uint32_t loop = hb_program_open_loop(&prog, "backward", TRIPS);
+    op(HB_OP_COPY, HB_STREAM_COMPUTE, TURN_NS, made, turned);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, turned, buf("y"));
     hb_program_close_loop(&prog, loop);
     assert_int_equal(floor_ns(), TRIPS * WORK_NS);
 }
@@ -216,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_what_is_turned_is_waited_for, start, end_ops),
         cmocka_unit_test_setup_teardown(test_what_is_kept_is_not, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_copies_of_another_loop_are_no_turns, start, end_ops),
         cmocka_unit_test_setup_teardown(test_turned_gathers_share_a_stream, start, end_ops),
         cmocka_unit_test_setup_teardown(test_what_the_trip_before_left_is_waited_for_once, start,
                                         end_ops),
