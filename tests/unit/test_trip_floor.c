@@ -17,8 +17,9 @@ static int start(void **state)
     return 0;
 }
 
-static void op(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t read,
-               uint32_t write)
+/* Of what it reads `more` may be HB_NONE. */
+static void op_of_two(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t read,
+                      uint32_t more, uint32_t write)
 {
     cost_ns[prog.op_count] = ns;
     optional[prog.op_count] = kind == HB_OP_COPY;
@@ -28,7 +29,15 @@ static void op(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t
                                             .phase = HB_PHASE_BACKWARD,
                                             .start = HB_NONE});
     hb_program_read(&prog, read);
+    if (more != HB_NONE)
+        hb_program_read(&prog, more);
     hb_program_write(&prog, write);
+}
+
+static void op(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t read,
+               uint32_t write)
+{
+    op_of_two(kind, stream, ns, read, HB_NONE, write);
 }
 
 /* Of the last loop, after those before it. */
@@ -83,6 +92,23 @@ static void test_copies_of_another_loop_are_no_turns(void **state)
     op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, turned, buf("y"));
     hb_program_close_loop(&prog, loop);
     assert_int_equal(floor_ns(), TRIPS * WORK_NS);
+}
+
+/* Nor are those that read another loop's beside this trip's: what is waited for is the later of
+ * two. */
+static void test_all_that_is_read_counts(void **state)
+{
+    (void)state;
+    uint32_t whole = buf("whole"), turned = buf("turned"), y = buf("y"), z = buf("z");
+    uint32_t loop = hb_program_open_loop(&prog, "backward", TRIPS);
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), whole);
+    op_of_two(HB_OP_COPY, HB_STREAM_COMPUTE, TURN_NS, whole, buf("x"), turned);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, turned, y);
+    op(HB_OP_ALL_REDUCE, HB_STREAM_COLLECTIVE + 1, GATHER_NS, y, z);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), buf("other"));
+    op_of_two(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), z, buf("dy"));
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * (WORK_NS + GATHER_NS + WORK_NS));
 }
 
 /* Gathers of one stream come one after another, whatever is turned of them. */
@@ -236,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_is_turned_is_waited_for, start, end_ops),
         cmocka_unit_test_setup_teardown(test_what_is_kept_is_not, start, end_ops),
         cmocka_unit_test_setup_teardown(test_copies_of_another_loop_are_no_turns, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_all_that_is_read_counts, start, end_ops),
         cmocka_unit_test_setup_teardown(test_turned_gathers_share_a_stream, start, end_ops),
         cmocka_unit_test_setup_teardown(test_what_the_trip_before_left_is_waited_for_once, start,
                                         end_ops),
