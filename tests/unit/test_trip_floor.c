@@ -5,6 +5,7 @@
 
 enum { MOST_OPS = 16, GATHER_NS = 100, TURN_NS = 10, WORK_NS = 30, TRIPS = 4 };
 
+static enum hb_phase phase;
 static bool optional[MOST_OPS];
 static int64_t cost_ns[MOST_OPS];
 static const int64_t *by_steps[MOST_OPS];
@@ -14,6 +15,7 @@ static int start(void **state)
     (void)state;
     start_ops();
     memset(optional, 0, sizeof optional);
+    phase = HB_PHASE_BACKWARD;
     return 0;
 }
 
@@ -23,11 +25,9 @@ static void op_of_two(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, u
 {
     cost_ns[prog.op_count] = ns;
     optional[prog.op_count] = kind == HB_OP_COPY;
-    hb_program_add_op(&prog, (struct hb_op){.name = "op",
-                                            .kind = kind,
-                                            .stream = stream,
-                                            .phase = HB_PHASE_BACKWARD,
-                                            .start = HB_NONE});
+    hb_program_add_op(
+        &prog, (struct hb_op){
+                   .name = "op", .kind = kind, .stream = stream, .phase = phase, .start = HB_NONE});
     hb_program_read(&prog, read);
     if (more != HB_NONE)
         hb_program_read(&prog, more);
@@ -41,15 +41,21 @@ static void op(enum hb_op_kind kind, enum hb_stream stream, int64_t ns, uint32_t
 }
 
 /* Of the last loop, after those before it. */
-static int64_t floor_ns(void)
+static int64_t floor_in(bool any_order)
 {
     const struct hb_op_costs costs = {.usual_ns = cost_ns, .by_steps = by_steps};
     struct hb_trip_floor t;
     int64_t ns = 0;
     hb_trip_floor_init(&t, arena, &prog, hb_program_roots(arena, &prog), &costs, optional);
+    t.any_order = any_order;
     for (uint32_t l = 0; l < prog.loop_count; l++)
         ns = hb_trip_floor_ns(&t, l, 1, TRIPS);
     return ns;
+}
+
+static int64_t floor_ns(void)
+{
+    return floor_in(false);
 }
 
 /* A weight is gathered, turned and multiplied by: the product waits for both. */
@@ -256,6 +262,104 @@ static void test_sums_come_in_a_row(void **state)
     assert_int_equal(floor_ns(), TRIPS * 2 * WORK_NS + (TRIPS - 1) * 2 * GATHER_NS);
 }
 
+/* What is read off a stream that has something before it: in the forward pass all of that comes
+ * first; in the backward pass what nothing reads only holds the stream for the next trip. */
+static uint32_t two_gathers(void)
+{
+    uint32_t whole = buf("whole"), loop = hb_program_open_loop(&prog, "layers", TRIPS);
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), buf("for later"));
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), whole);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, whole, buf("y"));
+    return loop;
+}
+
+static void test_streams_keep_order_forward(void **state)
+{
+    (void)state;
+    phase = HB_PHASE_FORWARD;
+    hb_program_close_loop(&prog, two_gathers());
+    assert_int_equal(floor_ns(), TRIPS * (2 * GATHER_NS + WORK_NS));
+}
+
+static void test_streams_are_held_backward(void **state)
+{
+    (void)state;
+    enum { FIRST_NS = GATHER_NS + WORK_NS, LEFT_NS = 2 * GATHER_NS - FIRST_NS };
+    hb_program_close_loop(&prog, two_gathers());
+    assert_int_equal(floor_ns(), FIRST_NS + (TRIPS - 1) * (LEFT_NS + FIRST_NS));
+}
+
+/* A gather that is started and waited for stands in the order of the compute stream, one that runs
+ * by itself does not. */
+static void check_start(bool waited)
+{
+    uint32_t begun = buf("begun"), whole = buf("whole");
+    phase = HB_PHASE_FORWARD;
+    uint32_t loop = hb_program_open_loop(&prog, "layers", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), buf("y"));
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), begun);
+    if (waited) { /* which need not touch it */
+        op(HB_OP_DONE, HB_STREAM_COMPUTE, 0, buf("w"), whole);
+        prog.ops[2].start = 1;
+    } else {
+        op(HB_OP_MARK, HB_STREAM_COMPUTE, 0, begun, whole);
+    }
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, whole, buf("z"));
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_ns(), TRIPS * (WORK_NS * waited + GATHER_NS + WORK_NS));
+}
+
+static void test_what_is_started_keeps_its_place(void **state)
+{
+    (void)state;
+    check_start(true);
+}
+
+static void test_what_starts_by_itself_does_not(void **state)
+{
+    (void)state;
+    check_start(false);
+}
+
+/* In whatever order: each waits for what it reads, and compute for all of its own and for all that
+ * it reads off another stream. */
+static void test_in_any_order_sums_are_left(void **state)
+{
+    (void)state;
+    uint32_t first = buf("first"), loop = hb_program_open_loop(&prog, "layers", TRIPS);
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), first);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, first, buf("y"));
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), buf("y"));
+    hb_program_close_loop(&prog, loop);
+    assert_int_equal(floor_in(true), TRIPS * (GATHER_NS + WORK_NS));
+    assert_int_equal(floor_in(false), TRIPS * (GATHER_NS + 2 * WORK_NS));
+    cost_ns[2] = 2 * GATHER_NS;
+    assert_int_equal(floor_in(true), TRIPS * (WORK_NS + 2 * GATHER_NS));
+    uint32_t second = buf("second");
+    loop = hb_program_open_loop(&prog, "others", TRIPS);
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), first);
+    op(HB_OP_ALL_GATHER, HB_STREAM_COLLECTIVE, GATHER_NS, buf("w"), second);
+    op_of_two(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, first, second, buf("y"));
+    hb_program_close_loop(&prog, loop);
+    assert_true(floor_in(true) >= TRIPS * 2 * GATHER_NS);
+}
+
+static void test_loops_in_a_loop(void **state)
+{
+    (void)state;
+    uint32_t outer = hb_program_open_loop(&prog, "outer", TRIPS);
+    uint32_t inner = hb_program_open_loop(&prog, "inner", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), buf("y"));
+    hb_program_close_loop(&prog, inner);
+    hb_program_close_loop(&prog, outer);
+    uint32_t behind = hb_program_open_loop(&prog, "behind", TRIPS);
+    op(HB_OP_MATMUL, HB_STREAM_COMPUTE, WORK_NS, buf("x"), buf("y"));
+    hb_program_close_loop(&prog, behind);
+    assert_true(hb_trip_floor_has_inner(&prog, outer));
+    assert_false(hb_trip_floor_has_inner(&prog, inner));
+    assert_false(hb_trip_floor_has_inner(&prog, behind));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +377,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_turn_without_a_cast, start, end_ops),
         cmocka_unit_test_setup_teardown(test_sums_come_behind_gathers, start, end_ops),
         cmocka_unit_test_setup_teardown(test_sums_come_in_a_row, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_streams_keep_order_forward, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_streams_are_held_backward, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_what_is_started_keeps_its_place, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_what_starts_by_itself_does_not, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_in_any_order_sums_are_left, start, end_ops),
+        cmocka_unit_test_setup_teardown(test_loops_in_a_loop, start, end_ops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
