@@ -609,9 +609,9 @@ static bool bound_in_orders(struct hb_arena *scratch, const struct bound_ask *as
 bool hb_bound_path(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out)
 {
-    struct hb_spec written = as_written(cell_spec);
+    struct hb_spec written = as_written(cell_spec), roomy = with_room(&written);
     struct hb_segment_ask ask = {
-        .spec = &written, .device = device, .floor = true, .path_only = true};
+        .spec = &roomy, .device = device, .floor = true, .path_only = true};
     return bound_as(scratch, &ask, out);
 }
 
