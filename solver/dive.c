@@ -120,16 +120,24 @@ static bool look(struct hb_search *s, struct hb_search_node *node)
 
 /* --- a node --- */
 
-/* Its cells by what they take at least; those above the incumbent are left out. */
+/* In the queue by its floor, or by its linear program, too. */
+enum { FLOORED_CELL, RELAXED_CELL };
+
+/* By what it takes at least; one above the incumbent is left out. */
+static void put_cell(struct hb_search *s, struct hb_search_node *node, uint32_t cell, int kind,
+                     struct hb_queue *out)
+{
+    double most = kind == RELAXED_CELL ? s->incumbent : 0;
+    double value = hb_whole_cell_value(s, node, cell, most);
+    if (value < s->incumbent)
+        hb_queue_put(out, value, kind, cell);
+}
+
 static void list_cells(struct hb_search *s, struct hb_search_node *node, struct hb_queue *out)
 {
-    for (uint32_t i = node->first; i < node->end && !is_late(s); i++) {
-        if (s->plan->space.cells[i].form == HB_FORM_NESTED)
-            continue;
-        double value = hb_whole_cell_value(s, node, i, s->incumbent);
-        if (value < s->incumbent)
-            hb_queue_put(out, value, 0, i);
-    }
+    for (uint32_t i = node->first; i < node->end && !is_late(s); i++)
+        if (s->plan->space.cells[i].form != HB_FORM_NESTED)
+            put_cell(s, node, i, FLOORED_CELL, out);
 }
 
 static void dive_node(struct hb_search *s, struct hb_search_node *node)
@@ -143,7 +151,13 @@ static void dive_node(struct hb_search *s, struct hb_search_node *node)
         enum hb_place place = s->plan->space.cells[e.index].optimizer_offload;
         if (e.value >= s->incumbent)
             return;
-        if (found[place] == MOST_OF_PLACE || !hb_cells_dive(s, e.index, &c))
+        if (found[place] == MOST_OF_PLACE)
+            continue;
+        if (e.kind == FLOORED_CELL) {
+            put_cell(s, node, e.index, RELAXED_CELL, &cells);
+            continue;
+        }
+        if (!hb_cells_dive(s, e.index, &c))
             continue;
         keep(s, &c);
         found[place]++;
