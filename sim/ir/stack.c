@@ -291,7 +291,8 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
  * v5p makes it when it is needed, L4_noscan). So is that of a trip that is taken out, with what it
  * makes again of q, k and v, and the gradient of the context (split--v5e-o03: six
- * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]). */
+ * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]; not where that came above
+ * 0.95 of the memory, -w and -v and five more of 14.3 GiB and more, which is not told here). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
     bool early = !g->looped || (hb_trip_taken(lo, g) && !hb_head_waits(lo));
@@ -304,11 +305,13 @@ static int64_t room_elements(const struct hb_lower *lo, const struct hb_group *g
 {
     static const uint32_t heads = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
     const struct hb_layer *y = &g->layer;
-    int64_t sum = hb_mul_sat(lo->local.tokens, y->block->mlp.d_ff / hb_ways(lo, HB_AX_TENSOR));
-    for (uint32_t v = 0; v < y->value_count && g->looped; v++)
-        if ((y->values[v].tags & 1u << HB_TN_ATTN_CTX) ||
-            ((y->values[v].tags & heads) && g->saved.remake[v]))
+    int64_t sum = 0;
+    for (uint32_t v = 0; v < y->value_count; v++) {
+        uint32_t tags = y->values[v].tags;
+        bool of_trip = (tags & 1u << HB_TN_ATTN_CTX) || ((tags & heads) && g->saved.remake[v]);
+        if ((tags & 1u << HB_TN_MLP_ACT) || (of_trip && g->looped))
             sum = hb_add_sat(sum, hb_shape_elements(&y->values[v].shape));
+    }
     for (uint32_t k = y->first_leaf; k < y->end_leaf; k++) {
         struct hb_shape one = hb_leaf_layer_shape(&lo->leaves[k], lo->compute, false);
         if (lo->leaves[k].held)
