@@ -10,15 +10,12 @@
  *                                                         use of what it reads, whichever is first
  *
  * Of the candidates the first that was not read so far (it just moves), else the one that frees
- * most (pr85/pp8/good,shift with embed=onehot, 32 layers: the indices s32[32,4096,32000],
- * wrapped_iota.remat, 72.7 -> 57.6 GiB; TPU: MaxText's llama3.1-70b on 128 v6e, the logits
- * bf16[4,8192,128256], fusion.429.remat, 30.8 -> 24.9 GiB). No candidate is what a
- * loop touches, what is handed back, fenced or in another's memory, what the op at hand reads, a
- * kernel's result or a collective's, but for gathers of XLA:TPU's (27 of 28 dumps above the limit).
- * A loop at which it is still too much is walked in its turn, with what is left of the limit;
- * XLA:TPU's not where nothing is left: it makes much again there for nothing (of 14 steps the peak
- * as it logs it 0 to 0.9 % less, 4 and 3 % where something is).
- */
+ * most (TPU: MaxText's llama3.1-70b on 128 v6e, the logits bf16[4,8192,128256], fusion.429.remat,
+ * 30.8 -> 24.9 GiB). No candidate is what a loop touches, what is handed back, fenced or in
+ * another's memory, what the op at hand reads, a kernel's result or a collective's, but for gathers
+ * of XLA:TPU's (27 of 28 dumps above the limit). A loop at which it is still too much is walked in
+ * its turn, with what is left of the limit; XLA:TPU's not where nothing is left: it makes much
+ * again there for nothing (of 14 steps the peak as it logs it 0 to 0.9 % less). */
 #include "sim/ir/again.h"
 
 #include "base/arena.h"
@@ -94,13 +91,11 @@ struct walk {
 int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes, bool host)
 {
     /* XLA:GPU: 0.8 of the memory less arguments and results, aliases once, and 0.95 of that
-     * (gpu_hlo_schedule.cc: GetSchedulerMemoryLimit, xla_gpu_memory_limit_slop_factor). The log of
-     * 23 programs: "Adjusted memory limit accounting for output" to 10 MiB. XLA:TPU: 0.95 of the
-     * memory (xla_jf_rematerialization_percent_shared_memory_limit) less those, and less room for
-     * the program's own text, 0.03 to 0.26 GiB in the logs of 40 programs, which is not known
-     * here. XLA:GPU takes the host's tensors for the device's, too (70 dumps: of 33 steps that
-     * fetch from the host the three that would pass the limit with it, and no other, make values
-     * again; mixtral-8x7b, fsdp 64 with tensor 2: 25.7 GiB and 40 on the host, 44 ops again). */
+     * (gpu_hlo_schedule.cc: GetSchedulerMemoryLimit, xla_gpu_memory_limit_slop_factor; the log of
+     * 23 programs). XLA:TPU: 0.95 of the memory (xla_jf_rematerialization_percent_shared_memory_
+     * limit) less those, and less room for the program's own text, 0.03 to 0.26 GiB in 40 logs,
+     * which is not known here. XLA:GPU takes the host's tensors for the device's, too (70 dumps:
+     * mixtral-8x7b, fsdp 64 with tensor 2: 25.7 GiB and 40 on the host, 44 ops again). */
     if (hbm_bytes == INT64_MAX)
         return INT64_MAX;
     bool tpu = p->compiler == HB_XLA_TPU;
@@ -418,9 +413,7 @@ static uint32_t find_best(struct walk *w)
 
 /* What the one op that is left to read a value makes of it, value by value: it takes the place of
  * XLA:TPU's where that is made again alone, and not by an op that had other results as well
- * (gemma2-9b, v5e-16, four of 4,096: multiply_reduce_fusion.7 makes logits and their maxima, and
- * their gradient stands beside; of multiply_reduce_fusion.7.remat2 fusion.778 lies in its place).
- */
+ * (gemma2-9b, v5e-16, four of 4,096: multiply_reduce_fusion.7 makes logits and their maxima). */
 static uint32_t find_heir(const struct walk *w, uint32_t old)
 {
     const struct again *a = w->a;
@@ -577,8 +570,7 @@ static bool may_come_later(const struct walk *w, const struct item *x)
 
 /* XLA:TPU's scheduler that hides latencies comes before, and goes from the end: where as much is
  * alive as there may be, a copy that could come earlier does not; at a loop it counts what is alive
- * behind it (13B over 64 and 2 v5e, two sequences of 8192 with attn_ctx kept: copy.425 and 426
- * behind the layers' loop, where 27 GiB are alive of 12.6). */
+ * behind it (13B over 64 and 2 v5e: copy.425 and 426, 27 GiB alive of 12.6). */
 static void defer_copies(struct walk *w)
 {
     bool loop = w->at.loop != HB_NONE;
@@ -596,12 +588,19 @@ static void defer_copies(struct walk *w)
     }
 }
 
-/* One after another, until what is at hand fits. */
+static bool is_early(const struct again *a, const struct item *x)
+{
+    return x->op.write_count == 1 && a->p->bufs[x->refs[x->op.read_count]].early;
+}
+
+/* One after another, until what is at hand fits; v5e's rooms for rings, too (seven dumps of 14.3
+ * GiB and more, split--v5e-w and -v among them; none of eleven with less). */
 static void defer_fetches(struct walk *w)
 {
     for (uint32_t i = w->waiting_count; i-- > 0 && w->now + inside_of(w) > w->limit;) {
         const struct item *x = &w->a->items[w->waiting[i]];
-        if (is_fetch(x) && !x->moved && may_come_later(w, x))
+        bool moves = is_fetch(x) || is_early(w->a, x);
+        if (moves && !x->moved && may_come_later(w, x))
             repeat_op(w, w->waiting[i]);
     }
 }

@@ -128,6 +128,7 @@ struct hb_buf {
     bool output;       /* handed back, alive to the end */
     bool fenced;       /* passes a barrier of the step's own: the compiler makes it once */
     bool unseen;       /* comes behind the pass that makes values again */
+    bool early;        /* there as soon as there is memory for it */
     uint8_t pool;      /* of a caching allocator: the stream that it was asked for on */
     uint8_t kept_by;   /* a layer's value: mask of 1u << enum hb_policy (saved.h); 0: not known */
 };

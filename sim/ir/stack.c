@@ -291,8 +291,7 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
  * v5p makes it when it is needed, L4_noscan). So is that of a trip that is taken out, with what it
  * makes again of q, k and v, and the gradient of the context (split--v5e-o03: six
- * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]; not where that came above
- * 0.95 of the memory, -w and -v and five more of 14.3 GiB and more, which is not told here). */
+ * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
     bool early = !g->looped || (hb_trip_taken(lo, g) && !hb_head_waits(lo));
@@ -329,6 +328,7 @@ static void reserve_room(struct hb_lower *lo, struct hb_group *g)
     int64_t elements = room_elements(lo, g);
     g->room = hb_temp(lo, hb_name(lo, g->layer.name, ", room for its backward rings"),
                       HB_CAT_WORKING, hb_shape_make(lo->compute, (const int64_t[]){elements, -1}));
+    lo->p->bufs[g->room].early = g->looped;
     hb_emit_mark(lo, "room for backward rings", lo->leaves[g->layer.first_leaf].arg, g->room);
 }
 

@@ -266,6 +266,9 @@ static void v5e_makes_room_for_a_trip_taken_out(void **state)
     struct low kept =
         RUNS(v5e, "remat.per_block.b={policy: names, save: [q, k, v], offload: [layer_in]}");
     assert_true(bytes_of(&kept, room) < bytes_of(&early, room)); /* nothing of them is made again */
+    /* Above the memory (split--v5e-w, rings--v5e-4x8,f32): when it is needed. */
+    struct low full = RUNS(v5e, "batch.global=128");
+    assert_false(lives_at(&full, room, "gradient of the head"));
 }
 
 int main(void)
