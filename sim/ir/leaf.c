@@ -11,6 +11,43 @@
 /* Adafactor factors what has both trailing dimensions at least this large (lab program). */
 enum { FACTORED_MIN = 128 };
 
+bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b)
+{
+    bool same = a->rank == b->rank && a->end == b->end;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i].size == b->dim[i].size;
+    return same;
+}
+
+bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
+{
+    if (!hb_leaf_is_alike(a, b))
+        return false;
+    const char *of_a = strchr(a->name, '.'), *of_b = strchr(b->name, '.');
+    return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
+}
+
+static uint32_t kind_of(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    uint32_t kind = 0;
+    while (kind < lo->kind_count && !hb_leaf_is_same(&lo->leaves[lo->kinds[kind].first], l))
+        kind++;
+    return kind;
+}
+
+static void join_kind(struct hb_lower *lo, uint32_t leaf)
+{
+    struct hb_leaf *l = &lo->leaves[leaf];
+    l->kind = kind_of(lo, l);
+    if (l->kind == lo->kind_count) {
+        lo->kinds = hb_grow(lo->arena, lo->kinds, lo->kind_count, &lo->kind_cap, sizeof *lo->kinds);
+        lo->kinds[lo->kind_count++] = (struct hb_leaf_kind){.first = leaf};
+    }
+    struct hb_shape s = hb_leaf_shape(lo, l, HB_DT_F32);
+    int64_t *bytes = &lo->kinds[l->kind].bytes;
+    *bytes = hb_add_sat(*bytes, hb_shape_plain_bytes(&s));
+}
+
 uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
 {
     for (int i = 0; i < 5; i++)
@@ -28,6 +65,7 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
             leaf.params *= (double)leaf.stack[i];
     lo->leaves = hb_grow(lo->arena, lo->leaves, lo->leaf_count, &lo->leaf_cap, sizeof leaf);
     lo->leaves[lo->leaf_count] = leaf;
+    join_kind(lo, lo->leaf_count);
     return lo->leaf_count++;
 }
 
@@ -173,30 +211,8 @@ bool hb_leaf_on_host(const struct hb_lower *lo, struct hb_leaf *l, int state)
     return buf != HB_NONE && lo->p->bufs[buf].space == HB_SPACE_HOST;
 }
 
-bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b)
-{
-    bool same = a->rank == b->rank && a->end == b->end;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i].size == b->dim[i].size;
-    return same;
-}
-
-bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
-{
-    if (!hb_leaf_is_alike(a, b))
-        return false;
-    const char *of_a = strchr(a->name, '.'), *of_b = strchr(b->name, '.');
-    return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
-}
-
 int64_t hb_leaf_all_bytes(const struct hb_lower *lo, const struct hb_leaf *weight)
 {
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        if (!hb_leaf_is_same(&lo->leaves[i], weight))
-            continue;
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], HB_DT_F32);
-        sum = hb_add_sat(sum, hb_shape_plain_bytes(&s));
-    }
-    return sum;
+    uint32_t kind = kind_of(lo, weight);
+    return kind < lo->kind_count ? lo->kinds[kind].bytes : 0;
 }

@@ -236,6 +236,8 @@ static void weigh_whole(struct hb_lower *lo)
     whole.spec = lo->whole;
     whole.leaves = NULL;
     whole.leaf_count = whole.leaf_cap = 0;
+    whole.kinds = NULL;
+    whole.kind_count = whole.kind_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
     hb_optim_weigh(lo, &whole);

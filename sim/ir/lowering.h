@@ -35,6 +35,12 @@ struct hb_split {
 
 enum { HB_LEAF_RANK = 3, HB_LEAF_STATES = 5 };
 
+/* A weight over all its runs of layers: the first one's leaf, and its bytes in f32. */
+struct hb_leaf_kind {
+    uint32_t first;
+    int64_t bytes;
+};
+
 /* A weight of the step: one leaf of the parameter tree, with everything that follows it. */
 struct hb_leaf {
     const char *name;
@@ -50,6 +56,7 @@ struct hb_leaf {
     bool experts;      /* of grouped products */
     bool end;          /* embedding or head, not a layer's */
     int zeros_at;      /* of its gradient, where the step's tail is known: enum hb_zeros_at */
+    uint32_t kind;     /* of lo->kinds */
     int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;
@@ -136,6 +143,8 @@ struct hb_lower {
     enum hb_phase phase;
     struct hb_leaf *leaves; /* embedding, head, final norm, then each block's */
     uint32_t leaf_count, leaf_cap;
+    struct hb_leaf_kind *kinds; /* weights, whatever runs of layers have them */
+    uint32_t kind_count, kind_cap;
     uint32_t embed, norm, head, positions; /* indices of leaves; HB_NONE */
     uint32_t labels;
     uint32_t loss;              /* the output */

@@ -121,8 +121,7 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     fetch_leaf(lo, l, false);
-    if (hb_copies_queued(lo) && !hb_updates_wait(lo))
-        hb_trip_release(lo, (uint32_t)(l - lo->leaves));
+    hb_trip_update(lo, (uint32_t)(l - lo->leaves));
     hb_weight_copy_param(lo, l);
     hb_muon_iterate(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/order.h"
@@ -483,8 +482,7 @@ uint32_t hb_stack_backward(struct hb_lower *lo, struct hb_stack_plan *plan, uint
         hb_side_follow(lo, plan, i);
         hb_trip_hold(lo, &plan->groups[i]);
     }
-    for (uint32_t i = lo->leaf_count; i-- > 0 && (!hb_copies_queued(lo) || hb_updates_wait(lo));)
-        hb_trip_release(lo, i);
+    hb_trip_follow(lo, plan);
     if (!plan->held)
         hb_side_finish(plan);
     return grad;

@@ -417,23 +417,15 @@ static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
                          .leaf = i};
 }
 
-/* A run of layers of another policy before has the same weight: a plan's runs count as one, so that
- * the end of a step is one of its mesh, its batch and its model. */
-static bool came_before(const struct hb_lower *lo, uint32_t i)
-{
-    for (uint32_t k = 0; k < i; k++)
-        if (hb_leaf_is_same(&lo->leaves[k], &lo->leaves[i]))
-            return true;
-    return false;
-}
-
-/* The layers', then those of the ends. */
+/* The layers', then those of the ends. A plan's runs of layers count as one, so that the end of a
+ * step is one of its mesh, its batch and its model. */
 static void list_grads(struct tail *t, const struct hb_lower *whole)
 {
     const uint32_t ends[] = {whole->norm, whole->embed, whole->head};
     t->grads = hb_arena_alloc(whole->arena, (size_t)whole->leaf_count + 1, sizeof *t->grads);
     for (uint32_t i = 0; i < whole->leaf_count; i++)
-        if (!whole->leaves[i].end && i != whole->norm && !came_before(whole, i))
+        if (!whole->leaves[i].end && i != whole->norm &&
+            whole->kinds[whole->leaves[i].kind].first == i)
             t->grads[t->count++] = make_grad(whole, i);
     for (int i = 0; i < 3; i++)
         if (i < 2 || ends[i] != ends[1])

@@ -7,6 +7,7 @@
 #include "sim/ir/trip.h"
 
 #include "base/arena.h"
+#include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/weight.h"
 
@@ -54,20 +55,41 @@ void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
     }
 }
 
-void hb_trip_release(struct hb_lower *lo, uint32_t leaf)
+static void release(struct hb_lower *lo, const struct hb_group *g, uint32_t leaf)
 {
-    const struct hb_stack_plan *all = lo->layers;
-    for (uint32_t n = 0; n < all->count; n++) {
-        const struct hb_group *g = &all->groups[n];
-        const struct hb_layer *y = &g->layer;
-        for (uint32_t i = 0; g->held && i < y->step_count; i++) {
-            const struct hb_step_op *s = &y->steps[i];
-            if (s->kind != HB_STEP_PRODUCT || s->leaf != leaf)
-                continue;
-            const uint32_t held[] = {(uint32_t)s->in[0], y->value_count + (uint32_t)s->out[0]};
-            for (int k = 0; k < 2; k++)
-                hb_emit_mark(lo, "gradient of the last trip", g->held[held[k]],
-                             lo->leaves[leaf].grad);
-        }
+    const struct hb_layer *y = &g->layer;
+    for (uint32_t i = 0; i < y->step_count; i++) {
+        const struct hb_step_op *s = &y->steps[i];
+        if (s->kind != HB_STEP_PRODUCT || s->leaf != leaf)
+            continue;
+        const uint32_t held[] = {(uint32_t)s->in[0], y->value_count + (uint32_t)s->out[0]};
+        for (int k = 0; k < 2; k++)
+            hb_emit_mark(lo, "gradient of the last trip", g->held[held[k]], lo->leaves[leaf].grad);
+    }
+}
+
+/* Where states come from the host the weights' gradients of that trip are made one by one. */
+static bool with_updates(const struct hb_lower *lo)
+{
+    return hb_copies_queued(lo) && !hb_updates_wait(lo);
+}
+
+void hb_trip_follow(struct hb_lower *lo, const struct hb_stack_plan *plan)
+{
+    for (uint32_t n = plan->count; n-- > 0 && !with_updates(lo);) {
+        const struct hb_group *g = &plan->groups[n];
+        for (uint32_t i = g->layer.end_leaf; g->held && i-- > g->layer.first_leaf;)
+            release(lo, g, i);
+    }
+}
+
+void hb_trip_update(struct hb_lower *lo, uint32_t leaf)
+{
+    if (!with_updates(lo))
+        return;
+    for (uint32_t n = 0; n < lo->layers->count; n++) {
+        const struct hb_group *g = &lo->layers->groups[n];
+        if (g->held && leaf >= g->layer.first_leaf && leaf < g->layer.end_leaf)
+            release(lo, g, leaf);
     }
 }

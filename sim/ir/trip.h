@@ -6,8 +6,10 @@
 
 /* Whether the backward loop's is taken out. */
 bool hb_trip_taken(const struct hb_lower *lo, const struct hb_group *g);
-/* Behind that loop: what its weight gradients read is there; and when a weight's comes. */
+/* Behind that loop: what its weight gradients read is there. They come behind all loops, or each
+ * with its weight's update. */
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g);
-void hb_trip_release(struct hb_lower *lo, uint32_t leaf);
+void hb_trip_follow(struct hb_lower *lo, const struct hb_stack_plan *plan);
+void hb_trip_update(struct hb_lower *lo, uint32_t leaf);
 
 #endif
