@@ -50,8 +50,9 @@ def only(path, section, **allowed):
     for key, values in allowed.items():
         values = values if isinstance(values, tuple) else (values,)
         if section[key] not in values:
-            raise Refused('%s.%s: %s is not in the reference step; allowed: %s' % (
-                path, key, shown(section[key]), ', '.join(map(shown, values))))
+            raise Refused('%s.%s: %s is not in the reference step; allowed: %s (--set %s.%s=%s)' % (
+                path, key, shown(section[key]), ', '.join(map(shown, values)), path, key,
+                shown(values[-1])))
 
 
 def shown(value):
