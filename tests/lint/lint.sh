@@ -126,6 +126,9 @@ check_pages() {
         done
     done >"$work/these"
     say 'paths that a page names are there' "$work/these"
+    awk '/^ *```/ { code = !code } length > 100 && !code && (FILENAME, $0) in seen { print FILENAME ":" FNR ": " $0 }
+        length > 100 { seen[FILENAME, $0] }' README.md HACKING.md CHANGELOG.md docs/*.md >"$work/these"
+    say 'no line of a page stands twice' "$work/these"
 }
 
 # Versions lay out code differently: only the one the sources were laid out by is asked.
