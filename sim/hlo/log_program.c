@@ -45,9 +45,7 @@ static void take_word(struct hb_log_reader *r, const struct hb_form *form,
     bool ends = (place->after.at == place->after.end || !is_lower(*place->after.at)) &&
                 !hb_span_starts(place->after, "_len"); /* of a forecast, "pred_len" */
     static const char *const parts[] = {" memory", " card", " board", " ram", " RAM", " driver"};
-    bool device = false; /* "video memory" */
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        device = device || hb_span_starts(place->after, parts[i]);
+    bool device = HB_SPAN_STARTS_ANY(place->after, parts); /* "video memory" */
     if (ends && !device && begins_word(form, place->before))
         take_mark(r, form, place);
 }
@@ -90,11 +88,10 @@ static void take_save(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span before = hb_span_last(place->before, NEAR);
     struct hb_span after = hb_span_first(place->after, NEAR);
     static const char *const outputs[] = {"prediction", "result", "output", "image"};
-    bool option = HB_SPAN_HAS_ANY(after, outputs) ||
-                  hb_span_starts(after, "d ") /* "saved": that went well */ ||
-                  hb_span_starts(after, "_steps") || hb_span_starts(after, "_total") ||
-                  hb_span_starts(after, "_strategy") || hb_span_has(before, "--") ||
-                  hb_span_starts(after, "\":"); /* a key of a configuration */
+    /* "saved", which went well; a key of a configuration */
+    static const char *const ends[] = {"d ", "_steps", "_total", "_strategy", "\":"};
+    bool option = HB_SPAN_HAS_ANY(after, outputs) || HB_SPAN_STARTS_ANY(after, ends) ||
+                  hb_span_has(before, "--");
     bool saves =
         is_then(before) || HB_SPAN_HAS_ANY(after, things) || HB_SPAN_HAS_ANY(before, things);
     if (saves && !option)
@@ -109,12 +106,9 @@ static void take_resume(struct hb_log_reader *r, const struct hb_form *form,
     static const char *const verbs[] = {"e ", "ed ", "ing "}; /* words end so */
     enum { NEAR = 48 };
     struct hb_span after = hb_span_first(place->after, NEAR);
-    bool word = false;
     if (hb_span_starts(hb_span_last(place->before, 2), "_")) /* --actual_resume: first weights */
         return;
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        word = word || hb_span_starts(after, verbs[i]);
-    if (word && HB_SPAN_HAS_ANY(after, things))
+    if (HB_SPAN_STARTS_ANY(after, verbs) && HB_SPAN_HAS_ANY(after, things))
         take_stem(r, form, place);
 }
 
@@ -142,9 +136,10 @@ static void take_share(struct hb_log_reader *r, const struct hb_form *form,
 static void take_slot(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
+    static const char *const made[] = {"/Assign", "/Initializer"};
     struct hb_span s = place->after;
     hb_span_skip(&s, "_123456789");
-    if (hb_span_starts(s, "/Assign") || hb_span_starts(s, "/Initializer"))
+    if (HB_SPAN_STARTS_ANY(s, made))
         take_mark(r, form, place);
 }
 
@@ -179,9 +174,10 @@ static void take_devices(struct hb_log_reader *r, const struct hb_form *form,
 static void take_map(struct hb_log_reader *r, const struct hb_form *form,
                      const struct hb_form_place *place)
 {
+    static const char *const devices[] = {"cuda:", "npu:", "xpu:"};
     struct hb_span s = place->after;
     hb_span_skip(&s, "=:\"' ");
-    if (hb_span_starts(s, "cuda:") || hb_span_starts(s, "npu:") || hb_span_starts(s, "xpu:"))
+    if (HB_SPAN_STARTS_ANY(s, devices))
         take_mark(r, form, place);
 }
 
@@ -237,11 +233,7 @@ static void take_script(struct hb_log_reader *r, const struct hb_form *form,
         name.end--;
     name = (struct hb_span){name.end, before.end};
     struct hb_span command = {before.at, name.at};
-    bool train = false, run = false;
-    for (size_t i = 0; i < sizeof trains / sizeof *trains; i++)
-        train = train || hb_span_starts(name, trains[i]);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
-        run = run || hb_span_starts(name, runs[i]);
+    bool train = HB_SPAN_STARTS_ANY(name, trains), run = HB_SPAN_STARTS_ANY(name, runs);
     bool main = hb_span_has(command, "python") || hb_span_has(command, "File \"");
     if (train && main && !hb_span_has(name, "trainer"))
         hb_form_log(r)->mark[HB_MARK_STEP_NAMED]++;

@@ -46,13 +46,13 @@ static void take_number(struct hb_log_reader *r, const struct hb_form *form,
 static void take_checkpointing(struct hb_log_reader *r, const struct hb_form *form,
                                const struct hb_form_place *place)
 {
+    static const char *const ons[] = {"_enable()", "unsloth", "full", "true",
+                                      "True",      "\\",      "--",   "\r"};
     char *text = hb_form_log(r)->setting[form->fact];
     struct hb_span s = place->after;
     bool flag = hb_span_has(place->before, "--");
     hb_span_skip(&s, " :=\"'");
-    bool on = hb_span_starts(s, "_enable()") || hb_span_starts(s, "unsloth") ||
-              hb_span_starts(s, "full") || hb_span_starts(s, "true") || hb_span_starts(s, "True") ||
-              hb_span_starts(s, "\\") || hb_span_starts(s, "--") || s.at == s.end || *s.at == '\r';
+    bool on = s.at == s.end || HB_SPAN_STARTS_ANY(s, ons);
     if (!text[0] && on && (flag || s.at > place->after.at))
         memcpy(text, "full", sizeof "full");
 }
@@ -266,11 +266,11 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
 static void take_short_batch(struct hb_log_reader *r, const struct hb_form *form,
                              const struct hb_form_place *place)
 {
+    static const char *const signs[] = {"=", " =", ":"};
     struct hb_form_place at = *place;
     if (hb_span_starts(at.after, "z"))
         at.after.at++;
-    if (hb_span_starts(at.after, "=") || hb_span_starts(at.after, " =") ||
-        hb_span_starts(at.after, ":"))
+    if (HB_SPAN_STARTS_ANY(at.after, signs))
         take_batch(r, form, &at);
     else if (hb_span_starts(at.after, "1 "))
         hb_form_log(r)->any_batch = hb_form_log(r)->any_batch ? hb_form_log(r)->any_batch : 1;

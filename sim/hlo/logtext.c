@@ -54,6 +54,14 @@ bool hb_span_has(struct hb_span s, const char *word)
     return hb_span_find(&s, word);
 }
 
+bool hb_span_starts_any(struct hb_span s, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (hb_span_starts(s, words[i]))
+            return true;
+    return false;
+}
+
 bool hb_span_has_any(struct hb_span s, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++)

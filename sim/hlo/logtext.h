@@ -22,6 +22,9 @@ struct hb_amount {
 
 struct hb_span hb_span_of(const char *text);
 bool hb_span_starts(struct hb_span s, const char *word);
+/* With one of them. */
+bool hb_span_starts_any(struct hb_span s, const char *const *words, size_t count);
+#define HB_SPAN_STARTS_ANY(s, words) hb_span_starts_any(s, words, sizeof(words) / sizeof *(words))
 /* Goes behind the next word; false (and s where it was) where there is none. */
 bool hb_span_find(struct hb_span *s, const char *word);
 bool hb_span_has(struct hb_span s, const char *word);

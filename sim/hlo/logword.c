@@ -33,9 +33,8 @@ static bool is_hump(struct hb_span s, const char *at)
         return false;
     struct hb_span rest = {at + 1, s.end};
     bool next_lower = at + 1 < s.end && is_letter(at[1]) && !is_upper(at[1]);
-    bool verb = hb_span_starts(rest, "s") || hb_span_starts(rest, "ed") || /* "OOMed" */
-                hb_span_starts(rest, "ing") || hb_span_starts(rest, "kill");
-    return !is_upper(at[-1]) || (next_lower && !verb);
+    static const char *const verbs[] = {"s", "ed", "ing", "kill"}; /* "OOMed" */
+    return !is_upper(at[-1]) || (next_lower && !HB_SPAN_STARTS_ANY(rest, verbs));
 }
 
 static void copy_lower(struct hb_span s, char *text)
@@ -175,9 +174,8 @@ static const char *end_of_address(struct hb_span s)
 static enum hb_word_kind mark_of(struct hb_span s)
 {
     static const char *const wide[] = {"\uff1f", "\u3002", "\uff01"}; /* ends in Chinese */
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (hb_span_starts(s, wide[i]))
-            return HB_WORD_END;
+    if (HB_SPAN_STARTS_ANY(s, wide))
+        return HB_WORD_END;
     static const char pauses[] = ",()[]{}<>\"`";
     static const char ends[] = ";|!?\r\n";
     if (*s.at && strchr(pauses, *s.at))
