@@ -196,6 +196,7 @@ enum hb_log_mark {
     HB_MARK_FILLS_HOST, /* what fills the host's memory */
     HB_MARK_OF_DEVICE,  /* a refusal that names a device */
     HB_MARK_CHANGE,     /* of a program's source: what is done about memory, not what happened */
+    HB_MARK_DEFINES,    /* it is said what such a refusal is, whoever meets it */
     HB_MARK_PRINTED,    /* a refusal, or a process that was ended, is a line of its own */
     HB_MARK_COUNT
 };

@@ -440,6 +440,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
         return;
     hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
+    hb_form_log(r)->mark[HB_MARK_DEFINES] += hb_supposed_defines(l);
     struct refusal refusal = read_refusal(r, l);
     if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))
         return;

@@ -159,6 +159,21 @@ static void take_crowd(struct hb_log_reader *r, const struct hb_form *form,
         take_mark(r, form, place);
 }
 
+/* "it fails on the GPU": whose memory is refused */
+static void take_place(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    static const char *const fails[] = {"fail", "crash", "dies", "stops"};
+    enum { NEAR = 24 };
+    for (size_t i = 0; i < sizeof fails / sizeof *fails; i++) {
+        struct hb_span rest = hb_span_last(place->before, NEAR);
+        if (hb_span_find(&rest, fails[i]) && hb_span_has(rest, " on ")) {
+            take_mark(r, form, place);
+            return;
+        }
+    }
+}
+
 /* "CUDA_VISIBLE_DEVICES=0,1" */
 static void take_devices(struct hb_log_reader *r, const struct hb_form *form,
                          const struct hb_form_place *place)
@@ -368,6 +383,7 @@ static const struct hb_form rows[] = {
     ROW("bad_alloc", DEVICE_ALLOC, NULL, take_bad_alloc),
     ROW("VISIBLE_DEVICES", MANY, NULL, take_devices),
     ROW("device_map", ONE, NULL, take_map),
+    ROW("GPU", OF_DEVICE, NULL, take_place),
     ROW("reserved but un", PIECES, NULL, take_reserved),
     ROW("rocess", HELD, NULL, take_crowd),
     SIGN("ombie process", HELD),

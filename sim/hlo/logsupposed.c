@@ -193,7 +193,8 @@ static bool is_heading(const struct hb_sentence *l)
     return listed && s.end > s.at && s.end[-1] == ':' && l->count <= 8;
 }
 
-/* "When a cgroup's OOM kill fires, it picks the largest": of any such, at the beginning; "even when
+/* "When a cgroup's OOM kill fires, it picks the largest", "When a container exceeds its limit, the
+ * OOM killer ends it": of any such, at the beginning; "even when
  * the OOM occurred in ...", "when you're running low" */
 static bool is_general(const struct hb_sentence *l, int i)
 {
@@ -212,9 +213,14 @@ static bool is_general(const struct hb_sentence *l, int i)
         figure = figure || l->word[k].kind == HB_WORD_NUMBER;
     if (when >= 0 && hb_sentence_is_any(l, when + 1, you) && !figure)
         return true;
+    static const char *const own[] = {"i", "we", "my", "our", "me", "us", "was", "were", NULL};
+    bool habit = hb_sentence_nearest(l, l->count, l->count, own) < 0;
     int first = i;
     while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
         first--;
+    if (habit && first > 0 && *l->word[first - 1].span.at == ',') /* its clause, and one before */
+        for (first--; first > 0 && l->word[first - 1].kind == HB_WORD_TEXT;)
+            first--;
     return (when == i - 2 && hb_sentence_is(l, i - 1, "the") && hb_sentence_is(l, i - 3, "even")) ||
            (when == first && hb_sentence_is_any(l, first + 1, any));
 }
@@ -365,12 +371,34 @@ static bool is_object(const struct hb_sentence *l, int i)
     return name || (first && hb_sentence_is_any(l, i - 1, acts));
 }
 
+bool hb_supposed_defines(const struct hb_sentence *l)
+{
+    static const char *const whats[] = {"what", "why", "how", NULL};
+    static const char *const these[] = {"it", "this", "that", "they", NULL};
+    static const char *const occurs[] = {"occurs", "occur", "happens", "happen",
+                                         "arises", "arise", NULL};
+    static const char *const whens[] = {"when", "whenever", "if", "because", NULL};
+    static const char *const nouns[] = {"error", "errors", "exception", "exceptions", "oom", NULL};
+    static const char *const mores[] = {"more", "runs", NULL};
+    enum { NEAR = 2, FAR = 24 };
+    bool label = hb_sentence_is_any(l, 0, whats) && hb_sentence_is_any(l, 1, these) &&
+                 l->count > 2 && l->word[2].keys;
+    for (int k = 1; k < l->count && !label; k++) {
+        int when = hb_sentence_is_any(l, k, occurs) ? hb_sentence_next(l, k, 1, whens) : -1;
+        label = when > 0 && hb_sentence_nearest(l, k, NEAR, nouns) >= 0 &&
+                (hb_sentence_ahead(l, when, FAR, EXCEEDS | SHORT) >= 0 ||
+                 hb_sentence_next(l, when, FAR, mores) >= 0);
+    }
+    return label;
+}
+
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
     bool advice = true;
     if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
         is_heading(l) || is_general(l, i) || is_question(l, i) || is_part(l, i) ||
-        is_not_met(l, i) || is_purpose(l, i) || is_object(l, i) || is_rule(l, i))
+        is_not_met(l, i) || is_purpose(l, i) || is_object(l, i) || is_rule(l, i) ||
+        hb_supposed_defines(l))
         return true;
     for (int k = i - 1; k >= 0 && l->word[k].kind != HB_WORD_END; k--) {
         bool quoted = hb_sentence_is(l, k, "error") && l->word[k].keys; /* as it was printed */

@@ -121,10 +121,13 @@ bool hb_teller_generates(const struct teller *t)
 
 bool hb_teller_is_open(const struct teller *t)
 {
-    enum { SURE = 200 }; /* below, a third of the texts is of the other kind */
+    /* Of texts below SURE a third is of the other kind, in eight folds; of those up to SURER one in
+     * ten where words speak for the other kind, too, else one in twenty. */
+    enum { SURE = 200, SURER = 300, AGAINST = 100 };
     const int64_t *mark = t->log->mark;
+    bool opposed = t->log->evidence.against >= AGAINST;
     return !mark[HB_MARK_STEP_NAMED] && !mark[HB_MARK_RUN_NAMED] && !mark[HB_MARK_BACKWARD] &&
-           !mark[HB_MARK_UPDATES] && llabs(t->log->evidence.trains) < SURE;
+           !mark[HB_MARK_UPDATES] && llabs(t->log->evidence.trains) < (opposed ? SURER : SURE);
 }
 
 bool hb_teller_is_least(const struct teller *t)
@@ -361,11 +364,12 @@ static bool is_of_change(const struct hb_log *log)
     return log->mark[HB_MARK_CHANGE] && !log->mark[HB_MARK_NARRATED];
 }
 
-/* A guide, a page of help, an answer to anybody, by its words; nobody tells of himself: what is
- * said there is of any such error, but for a line that a program printed. */
+/* A guide, a page of help, an answer to anybody, by its words or a definition; nobody tells of
+ * himself: what is said there is of any such error, but for a line that a program printed. */
 static bool is_of_guide(const struct hb_log *log)
 {
-    return log->evidence.teaches > 0 && !log->mark[HB_MARK_NARRATED] && !log->mark[HB_MARK_PRINTED];
+    return (log->evidence.teaches > 0 || log->mark[HB_MARK_DEFINES]) &&
+           !log->mark[HB_MARK_NARRATED] && !log->mark[HB_MARK_PRINTED];
 }
 
 /* In a guide, a message that is only prose. */

@@ -147,7 +147,7 @@ for text in 'Running the inference script' 'File "run_inference.py"' 'class Flux
     expect 0 hbmsim explain "$work/runs.log"
     out_has '1. fewer or shorter sequences'
 done
-for text in 'the conference code=if it trains: fewer' 'after training, inference of images=if it trains: fewer' 'Epoch 3, optimizer, generate()=fewer sequences at once'; do
+for text in 'the conference code=if it trains: fewer' 'after training, inference=if it trains: fewer' 'after training, inference of images=if it trains: fewer' 'Epoch 3, optimizer, generate()=fewer sequences at once'; do
     printf '%s\nCUDA error: out of memory\n' "${text%=*}" >"$work/trains.log"
     expect 0 hbmsim explain "$work/trains.log"
     out_has "1. ${text#*=}"
@@ -247,6 +247,7 @@ first=smaller_batch cause=unknown|loss.backward()\noptimizer.step()\nepoch 1: CU
 # Whose memory, where only the whole text tells; not by what a machine has of it.
 cause=host_memory|the dataloader workers take huge amounts of RAM\nit fails: out of memory
 cause=unknown|I have 16 GB of RAM\nit fails: out of memory
+cause=unknown|the dataloader workers take huge amounts of RAM\nit fails on the GPU\nit fails: out of memory
 cause=unknown|the dataloader workers take huge amounts of RAM\nit fails: out of GPU memory
 cause=host_memory|Finally my CPU memory used up and the program crashed
 cause=host_memory|the data loader worker killed after running for a while
@@ -411,7 +412,8 @@ EOF
 # A guide's prose is nothing; a line within it that a program printed is told, and so is what somebody says of himself.
 rows <<'EOF'
 silent|The RuntimeError: CUDA out of memory occurs when your GPU doesn't have enough memory.\nHere's how to resolve it:
-silent|When a container exceeds its limit, the kernel's OOM killer ends it.\nThis is one of the most common reasons; understanding it means that your pod got too little.
+silent|When a container exceeds its limit, the kernel's OOM killer ends it.\nThis usually means that your pod got too little.
+cause=host_memory|When I loaded it, the kernel's OOM killer ended it.
 wanted_bytes=536870912|How to fix CUDA errors: a guide\nThis occurs when your GPU is full:\nRuntimeError: CUDA out of memory. Tried to allocate 512.00 MiB
 cause=unknown|How to fix CUDA errors: a guide\nThis occurs when your GPU is full:\nRuntimeError: CUDA out of memory.
 cause=host_memory|The complete guide to exit codes\nThis usually means too little memory:\n      Reason:       OOMKilled
@@ -447,7 +449,9 @@ cause=host_memory|I saw that it consumes the whole RAM and freezes the system
 cause=host_memory|the terminal shows "killed" after a long time
 wanted_bytes=1879048192|ROCm model arena alloc failed for tensor-span:128 (1792.00 MiB chunk): out of memory
 silent|keep such jobs at low quota, then allow it OOM
-silent|OOM on a device\nWhy this matters\nWhat it is: Out-of-memory (OOM) errors occur when more is asked for, a common problem of large models. Understanding memory means smaller batches.
+silent|OOM on a device\nWhy this matters\nWhat it is: Out-of-memory (OOM) errors occur when more is asked for.
+silent|OOM on a device\nOOM errors happen if a model exceeds its memory
+known=true|OOM on a device\nOOM errors happen when the batch is 8
 known=true|where should i change the batch size since cuda out of memory?
 cause=host_memory|the process saturates RAM and gets kill by OS
 cause=host_memory|Low memory! mem avail: 327 of 5875 MiB\nInvoking oom killer: done
