@@ -255,8 +255,10 @@ static bool is_foreign_kill(struct hb_span s)
     enum { NEAR = 24 };
     struct hb_span by = s;
     while (hb_span_find(&by, "\u88ab")) {
-        if (hb_span_has(hb_span_first(by, NEAR), "kill"))
-            return true;
+        struct hb_span kill = hb_span_first(by, NEAR);
+        if (hb_span_find(&kill, "kill") && !hb_span_starts(kill, "\u540e") &&
+            !hb_span_starts(kill, "\u4e4b\u540e"))
+            return true; /* not "after it was killed" */
     }
     return hb_span_has(s, "\u88ab\u6740") || hb_span_has(s, "\u8fdb\u7a0b\u6740");
 }

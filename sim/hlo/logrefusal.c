@@ -231,9 +231,11 @@ static bool is_too_little(const struct hb_sentence *l, int i)
     bool used = hb_sentence_is(l, i + 1, "utilization") || hb_sentence_is(l, i + 1, "use");
     if ((hb_sentence_is(l, i, "low") && !low) || is_asked(l, i) || used)
         return false; /* "insufficient utilization of GPU memory" */
-    if (hb_sentence_is(l, i, "free") && hb_sentence_is(l, i - 1, "not") &&
-        (hb_sentence_is(l, i - 2, "does") || hb_sentence_is(l, i - 2, "do") ||
-         hb_sentence_is(l, i - 2, "did")))
+    static const char *const dos[] = {"do", "does", "did", NULL};
+    static const char *const donts[] = {"dont", "doesnt", "didnt", "wont", "cant", "cannot", NULL};
+    if (hb_sentence_is(l, i, "free") &&
+        (hb_sentence_is_any(l, i - 1, donts) ||
+         (hb_sentence_is(l, i - 1, "not") && hb_sentence_is_any(l, i - 2, dos))))
         return false; /* a verb: nothing is given back */
     if (hb_sentence_is(l, i, "no") && hb_refusal_is_none_left(l, i))
         return true;

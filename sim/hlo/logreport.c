@@ -90,24 +90,29 @@ static bool is_titled(const struct hb_sentence *l)
 }
 
 static const char *const events[] = {
-    "get",          "gets",         "got",      "getting",  "gotten",      "run",
-    "runs",         "ran",          "running",  "hit",      "hits",        "hitting",
-    "face",         "faces",        "facing",   "faced",    "encounter",   "encounters",
-    "encountered",  "encountering", "meet",     "met",      "meeting",     "throw",
-    "throws",       "throwing",     "thrown",   "threw",    "raise",       "raises",
-    "raised",       "raising",      "rasing",   "crash",    "crashes",     "crashed",
-    "crashing",     "show",         "shows",    "showed",   "showing",     "shown",
-    "see",          "seeing",       "saw",      "seen",     "give",        "gives",
-    "gave",         "goes",         "went",     "dies",     "died",        "receive",
-    "received",     "receiving",    "reports",  "reported", "caused",      "resulted",
-    "led",          "triggered",    "produces", "produced", "experience",  "experienced",
-    "experiencing", "happened",     "occurred", "had",      "says",        "said",
-    "keep",         "keeps",        "kept",     "fail",     "fails",       "failed",
-    "returns",      "returned",     "prints",   "printed",  "immediately", "suddenly",
-    "complain",     "complains",    "appear",   "appears",  "appeared",    "turns",
-    "turned",       "displays",     "enters",   "stopped",  "stops",       "killed",
-    "kills",        "invoked",      "invoking", "i",        "my",          "me",
-    "im",           "ive",          "mine",     "still",    "always",      NULL};
+    "get",         "gets",         "got",         "getting",     "gotten",
+    "run",         "runs",         "ran",         "running",     "hit",
+    "hits",        "hitting",      "face",        "faces",       "facing",
+    "faced",       "encounter",    "encounters",  "encountered", "encountering",
+    "meet",        "met",          "meeting",     "throw",       "throws",
+    "throwing",    "thrown",       "threw",       "raise",       "raises",
+    "raised",      "raising",      "rasing",      "crash",       "crashes",
+    "crashed",     "crashing",     "show",        "shows",       "showed",
+    "showing",     "shown",        "see",         "seeing",      "saw",
+    "seen",        "give",         "gives",       "gave",        "goes",
+    "went",        "dies",         "died",        "receive",     "received",
+    "receiving",   "reports",      "reported",    "caused",      "resulted",
+    "led",         "triggered",    "produces",    "produced",    "experience",
+    "experienced", "experiencing", "happened",    "occurred",    "had",
+    "says",        "said",         "keep",        "keeps",       "kept",
+    "fail",        "fails",        "failed",      "returns",     "returned",
+    "prints",      "printed",      "immediately", "suddenly",    "complain",
+    "complains",   "appear",       "appears",     "appeared",    "turns",
+    "turned",      "displays",     "enters",      "stopped",     "stops",
+    "killed",      "become",       "becomes",     "became",      "kills",
+    "invoked",     "invoking",     "i",           "my",          "me",
+    "im",          "ive",          "mine",        "still",       "always",
+    NULL};
 
 /* "to", "will", "may": what follows has not happened. */
 static bool is_open(const struct hb_sentence *l, int k)

@@ -404,7 +404,9 @@ bool hb_supposed_is(const struct hb_sentence *l, int i)
         bool quoted = hb_sentence_is(l, k, "error") && l->word[k].keys; /* as it was printed */
         bool why = hb_sentence_is(l, k, "as") && hb_sentence_is(l, k + 1, "you") &&
                    hb_sentence_is(l, k + 2, "are"); /* advice, and why */
-        advice = advice && !quoted && !why && !hb_sentence_is(l, k, "but");
+        if (hb_sentence_is(l, k, "but"))            /* "I can run it there, but here it went ..." */
+            return false;
+        advice = advice && !quoted && !why;
         if (is_possible(l, k, i) || is_told_of(l, k) || (advice && advises(l, k, i)))
             return true;
     }

@@ -213,12 +213,13 @@ static bool names_limit(const struct teller *t)
     return false;
 }
 
-/* Whether memory ran short, nobody says how much or whose, and something fills the host's. */
+/* Whether memory ran short, nobody says how much or whose, and something fills the host's, or that
+ * is named beside. */
 static bool is_of_host(const struct teller *t)
 {
     return hb_teller_fact(t, HB_FACT_ASKED) < 0 && t->story->kind == HB_LOG_ANY &&
-           t->log->mark[HB_MARK_FILLS_HOST] && !t->log->mark[HB_MARK_OF_DEVICE] &&
-           !hb_log_seen(t->log, HB_LOG_PLAIN);
+           (t->log->mark[HB_MARK_FILLS_HOST] || hb_log_seen(t->log, HB_LOG_HOST)) &&
+           !t->log->mark[HB_MARK_OF_DEVICE] && !hb_log_seen(t->log, HB_LOG_PLAIN);
 }
 
 /* A refusal in anybody's words: by its figures, and by what the log tells of the program. */

@@ -164,8 +164,9 @@ void hb_tell_torch(const struct teller *t)
     hb_teller_trait(t, hb_str_same(api, "MPS"), HB_TRAIT_METAL);
     hb_teller_trait(t,
                     hb_teller_generates(t) && !t->log->mark[HB_MARK_SERVES] &&
-                        !t->log->mark[HB_MARK_IMAGES] && f.capacity > 0 &&
-                        f.allocated > f.capacity / 100 * 85 && f.asked < f.capacity / 20,
+                        !t->log->mark[HB_MARK_IMAGES] && !t->log->mark[HB_MARK_INPUTS] &&
+                        f.capacity > 0 && f.allocated > f.capacity / 100 * 85 &&
+                        f.asked < f.capacity / 20,
                     HB_TRAIT_FULL);
     hb_teller_frees(t, HB_KNOB_SEGMENTS, f.unallocated);
     hb_teller_trait(t,
