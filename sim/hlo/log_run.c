@@ -235,13 +235,16 @@ static void take_batch(struct hb_log_reader *r, const struct hb_form *form,
     enum { NEAR = 20, MOST = 1 << 20 };
     static const char *const tests[] = {"eval", "val_", "test", "infer", "token"};
     static const char *const devices[] = {"micro", "device", "gpu"};
+    static const char *const vain[] = {"egardless of", "o matter"}; /* nor would one do */
     struct hb_log *log = hb_form_log(r);
     struct hb_span before = hb_span_last(place->before, NEAR), s = place->after;
     int64_t batch;
     skip_to_number(&s);
     struct hb_span name = {place->after.at, s.at};
-    if (hb_span_has(hb_span_first(place->after, NEAR), " of one ") &&
-        !HB_SPAN_HAS_ANY(before, tests)) {
+    struct hb_span number = s;
+    bool one = hb_span_has(hb_span_first(place->after, NEAR), " of one ") ||
+               (HB_SPAN_HAS_ANY(before, vain) && !hb_span_int(&number, &batch));
+    if (one && !HB_SPAN_HAS_ANY(before, tests)) {
         log->any_batch = log->any_batch ? log->any_batch : 1;
         return;
     }
