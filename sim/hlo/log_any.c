@@ -379,6 +379,7 @@ struct refusal {
     bool line;    /* it is the line, not part of prose, or said to somebody */
     bool killed;  /* a process was ended */
     bool status;  /* ... of which a container's status is all that is told */
+    bool crash;   /* ... or whatever came of memory that was filled: no figure is the last one */
     enum hb_report report;
 };
 
@@ -400,6 +401,11 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
         if (kill)
             f.report = most_of(f.report, hb_report_of(l, i));
     }
+    int crash = other ? -1 : hb_refusal_host_crash(l);
+    if (crash >= 0 && !hb_supposed_is(l, crash)) {
+        f.killed = f.crash = other = true;
+        f.report = most_of(f.report, HB_REPORT_SAID);
+    }
     f.status = f.killed && !other;
     f.report = most_of(f.report, report_of(l));
     if (foreign || (hb_form_line(r) == 1 && !hb_span_starts(s, "#")))
@@ -417,7 +423,7 @@ static struct hb_figures read_figures(struct hb_sentence *l, struct refusal *ref
         refusal->report = HB_REPORT_TOLD;
     if (refusal->killed)
         f.wanted.bytes = -1; /* "a memory request of 30Mi": what was set, not asked for */
-    if (refusal->report == HB_REPORT_NONE || !(refusal->killed || request))
+    if (refusal->report == HB_REPORT_NONE || refusal->crash || !(refusal->killed || request))
         f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
     if (f.wanted.bytes < 0 && tensor_of_torch(l->span, &tensor))
         f.wanted = tensor;

@@ -700,3 +700,14 @@ bool hb_refusal_fills_host(const struct hb_sentence *l)
     }
     return false;
 }
+
+int hb_refusal_host_crash(const struct hb_sentence *l)
+{
+    static const char *const ends[] = {"crash",   "crashes", "crashed", "crashing", "freeze",
+                                       "freezes", "froze",   "frozen",  "dead",     "dies",
+                                       "died",    "reboot",  "reboots", NULL};
+    for (int i = 0; i < l->count && hb_refusal_fills_host(l); i++)
+        if (hb_sentence_is_any(l, i, ends) && !hb_sentence_negates(l, i, 3))
+            return i;
+    return -1;
+}

@@ -497,4 +497,21 @@ first=fewer_bits|# RESOURCE_EXHAUSTED when loading 'gemma2_instruct_2b_en'
 cause=host_memory|# x\nthe process was killed because there is not enough memory, VRAM or RAM
 cause=unknown|# x\nit crashed because there is not enough VRAM
 EOF
+
+# What a drawn set of 92 taught: a clause behind a but, whose memory is named beside, a verb, a time, what no batch helps, what came
+# of memory that was filled, inputs before weights.
+rows <<'EOF'
+cause=unknown|# x\nI can run it there without OOM, but here it became out of memory
+cause=host_memory|# The dataset OOM\nPre-training out-of-memory (CPU memory)
+cause=unknown|# OOM of the GPU\nPre-training out-of-memory (CPU memory) was before
+silent|# x\nit doesn't free RAM after offloading
+silent|\0345\0220\0216\0345\0217\0260\0350\0256\0255\0347\0273\0203\0347\0232\0204\0350\0277\0233\0347\0250\0213\0350\0242\0253kill\0345\0220\0216\0357\0274\0214\0344\0273\0215\0347\0204\0266\0345\0215\0240\0347\0224\0250GPU\0345\0206\0205\0345\0255\0230
+cause=host_memory|\0345\0220\0216\0345\0217\0260\0350\0256\0255\0347\0273\0203\0347\0232\0204\0350\0277\0233\0347\0250\0213\0350\0242\0253kill\0344\0272\0206
+first=remat|# x\nfine-tuning, epoch: CUDA out of memory regardless of batch size
+first=smaller_batch|# x\nfine-tuning, epoch: CUDA out of memory no matter batch size is 2 or 4
+cause=host_memory|# x\nthe ram usage goes up constantly (like 20GB) until it crashes
+wanted_bytes=null|# x\nthe ram usage goes up constantly (like 20GB) until it crashes
+silent|# x\nthe ram usage goes up but it does not crash
+first=fewer_requests|# x\npython demo.py\nfrom 512x512 images to 2x, 1024x1024\nCUDA out of memory. Tried to allocate 72.00 MiB (GPU 0; 11.00 GiB total capacity; 10.15 GiB already allocated; 0 bytes free; 10.30 GiB reserved in total by PyTorch)
+EOF
 finish
