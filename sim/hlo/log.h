@@ -99,6 +99,7 @@ enum hb_log_kind {
     X(PROCESS, "process_bytes")                                                                    \
     X(OTHERS, "other_processes_bytes")                                                             \
     X(LEAST_OTHER, "smallest_process_bytes")                                                       \
+    X(MOST_OTHER, "largest_process_bytes")                                                         \
     X(ALLOCATED, "allocated_bytes")                                                                \
     X(PEAK_ALLOCATED, "peak_allocated_bytes")                                                      \
     X(ACTIVE, "active_bytes")                                                                      \

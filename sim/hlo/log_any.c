@@ -445,7 +445,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(s, l);
-    if (is_faulty(r, l) || hb_span_has(s, "${")) /* a program's text, before it is filled in */
+    static const char *const texts[] = {"${", "{len(", "f\"{"}; /* before they are filled in */
+    if (is_faulty(r, l) || HB_SPAN_HAS_ANY(s, texts))
         return;
     hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
     hb_form_log(r)->mark[HB_MARK_DEFINES] += hb_supposed_defines(l);

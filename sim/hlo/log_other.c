@@ -34,8 +34,8 @@ static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
 static void take_warm_up(struct hb_log_reader *r, const struct hb_form *form,
                          const struct hb_form_place *place)
 {
-    hb_form_name(hb_form_open(r, form->kind), HB_LOG_WARM_UP);
-    (void)place;
+    if (!hb_span_starts(place->after, "{")) /* a source's text, before it is filled in */
+        hb_form_name(hb_form_open(r, form->kind), HB_LOG_WARM_UP);
 }
 
 /* MLC: "The available single GPU memory is 4762.535 MB, which is less than the sum of model weight

@@ -158,6 +158,7 @@ static void take_process(struct hb_log_reader *r, const struct hb_form *form,
         hb_span_amount(&s, 1, &amount) && hb_span_starts(s, " memory in use")) {
         hb_form_add(m, HB_FACT_OTHERS, amount.bytes);
         hb_form_lower(m, HB_FACT_LEAST_OTHER, amount);
+        hb_form_raise(m, HB_FACT_MOST_OTHER, amount);
     }
 }
 

@@ -34,11 +34,11 @@ bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
     if (!(hb_sentence_is(l, i, "out") || hb_sentence_is(l, i, "aout")) ||
         !hb_sentence_is(l, i + 1, "of"))
         return false;
-    int memory = hb_sentence_ahead(l, i + 1, 3, MEMORY);
+    static const char *const kinds[] = {"video", "shared", "available", "free", "and", NULL};
+    enum { FAR = 5 }; /* "out of GPU and shared host memory" */
+    int memory = hb_sentence_ahead(l, i + 1, FAR, MEMORY);
     for (int k = i + 2; k < memory; k++) /* no "out of bounds memory read" */
-        if (!(l->bits[k] & (DEVICE | HOST | OWNER | LEADS)) && !hb_sentence_is(l, k, "video") &&
-            !hb_sentence_is(l, k, "shared") && !hb_sentence_is(l, k, "available") &&
-            !hb_sentence_is(l, k, "free"))
+        if (!(l->bits[k] & (DEVICE | HOST | OWNER | LEADS)) && !hb_sentence_is_any(l, k, kinds))
             memory = -1;
     if (memory >= 0 && hb_sentence_is(l, memory + 2, "section")) /* the "Out-of-memory" section */
         return false;
@@ -224,7 +224,7 @@ static bool is_asked(const struct hb_sentence *l, int i)
 /* "insufficient memory", "not enough GPU memory", "no available memory" */
 static bool is_too_little(const struct hb_sentence *l, int i)
 {
-    enum { FAR = 5 };
+    enum { FAR = 5, BACK = 7 }; /* "RAM of our server are not enough" */
     bool enough =
         hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
     bool low = hb_sentence_is(l, i + 1, "on") || (i > 0 && l->bits[i - 1] & MEMORY);
@@ -245,7 +245,7 @@ static bool is_too_little(const struct hb_sentence *l, int i)
     bool little =
         l->bits[i] & SHORT || (enough && hb_sentence_negates(l, i, l->bits[i] & FREES ? 1 : 3));
     return little && (hb_sentence_ahead(l, i, FAR, MEMORY) >= 0 ||
-                      hb_sentence_behind(l, i, FAR, MEMORY) >= 0);
+                      hb_sentence_behind(l, i, l->bits[i] & FREES ? FAR : BACK, MEMORY) >= 0);
 }
 
 /* "Resource exhausted: /data/model.ckpt-6", "ResourceExhaustedError: /data/...": of the disk that a
@@ -305,7 +305,8 @@ static bool is_memory_out(const struct hb_sentence *l, int i)
 static bool is_stopped_of(const struct hb_sentence *l, int i)
 {
     static const char *const nouns[] = {"issue", "issues", "problem", "problems", NULL};
-    static const char *const stops[] = {"stopped", "stops", "crashed", "crashes", "failed", NULL};
+    static const char *const stops[] = {"stopped", "stops",  "crashed", "crashes",
+                                        "crash",   "failed", NULL};
     static const char *const why[] = {"due", "because", NULL};
     enum { FAR = 6, NEAR = 4, WIDE = 16 };
     int due = hb_sentence_nearest(l, i, NEAR, why);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "sim/hlo/logrefusal.h"
+
 /* A title's first word, behind its tags: "# [BUG] [core] ", "docs: ", "fix(x): ", "only". Whether
  * one of them is of those that commits begin with. */
 static int first_of_title(const struct hb_sentence *l, bool *out_tagged)
@@ -141,7 +143,8 @@ static bool is_supposed(const struct hb_sentence *l, int i)
     static const char *const modals[] = {"must", "should", "would", "shall", NULL};
     static const char *const seen[] = {"noticed", "observed", NULL};
     static const char *const lets[] = {"let", "allow", "letting", "allowing", NULL};
-    static const char *const tells[] = {"report", "show", "display", "print", "log", NULL};
+    static const char *const tells[] = {"report", "show",   "display", "print", "log",
+                                        "detect", "handle", "catch",   NULL};
     int before = hb_sentence_is(l, i - 1, "be") ? i - 2 : i - 1;
     int wish = hb_sentence_nearest(l, i, i, modals);
     if (hb_sentence_is_any(l, i - 1, lets) || hb_sentence_is_any(l, i - 2, lets))
@@ -351,7 +354,9 @@ static bool is_not_met(const struct hb_sentence *l, int i)
                                         "see",   "report",  "cause",   "produce",   "show",
                                         "face",  "trigger", "receive", "encounter", NULL};
     static const char *const met[] = {"why", "past", NULL};
-    int verb = hb_sentence_nearest(l, i, FAR, verbs);
+    int verb = hb_refusal_is_oom(l, i) && hb_sentence_is_any(l, i - 1, nots)
+                   ? i /* "it doesn't OOM" */
+                   : hb_sentence_nearest(l, i, FAR, verbs);
     return hb_sentence_is_any(l, verb - 1, nots) && hb_sentence_nearest(l, i, FAR, met) < 0;
 }
 

@@ -38,11 +38,13 @@ static struct figures read_figures(const struct teller *t)
     if (f.unallocated < 0 && f.reserved >= f.allocated && f.allocated >= 0)
         f.unallocated = f.reserved - f.allocated;
     /* In a container the driver's process numbers are foreign: the only one listed is our own, of
-     * several the smallest that can hold what we do. The message may be cut before all of it. */
+     * several the smallest, if it can hold what we do, else at most the largest. The message may be
+     * cut before all of it. */
     int64_t least = hb_teller_fact(t, HB_FACT_LEAST_OTHER);
+    int64_t most = hb_teller_fact(t, HB_FACT_MOST_OTHER);
     int64_t ours = f.reserved >= 0 ? f.reserved : f.allocated;
     if (f.process < 0 && f.others >= 0 && f.others >= ours) {
-        f.process = least >= ours ? least : f.others;
+        f.process = least >= ours ? least : most;
         f.others = f.others > f.process ? f.others - f.process : -1;
     }
     if (f.process >= 0 && f.process < ours)

@@ -514,4 +514,17 @@ wanted_bytes=null|# x\nthe ram usage goes up constantly (like 20GB) until it cra
 silent|# x\nthe ram usage goes up but it does not crash
 first=fewer_requests|# x\npython demo.py\nfrom 512x512 images to 2x, 1024x1024\nCUDA out of memory. Tried to allocate 72.00 MiB (GPU 0; 11.00 GiB total capacity; 10.15 GiB already allocated; 0 bytes free; 10.30 GiB reserved in total by PyTorch)
 EOF
+
+# What the set after it taught: a source's text, what does not run out, two memories, what a client should do, what is saved.
+rows <<'EOF'
+silent|# x\nraise RuntimeError(f"Not enough memory to handle {len(ids)} tokens")
+silent|# x\n(it doesn't OOM)
+known=true|# x\nSystem is out of GPU and shared host memory
+silent|# The client should detect cuda out of memory
+known=true|# x\nthe 500GB RAM on our server are not enough for it
+silent|# x\nMemory required by task is not available
+cause=unknown|# x\nthey crash the session for memory problem
+first=sharded_checkpoint|# x\nerror on saving the model as GGUF\nCUDA out of memory. Tried to allocate 280.00 MiB. GPU 0 has a total capacity of 14.74 GiB of w
+cause=other_processes|CUDA out of memory. Tried to allocate 2.36 GiB. GPU 0 has a total capacity of 79.15 GiB of which 2.32 GiB is free. Process 956580 has 2.66 GiB memory in use. Process 502567 has 41.94 GiB memory in use. Process 3496351 has 13.08 GiB memory in use. Of the allocated memory 9.02 GiB is allocated by PyTorch, and 3.57 GiB is reserved by PyTorch but unallocated.
+EOF
 finish
