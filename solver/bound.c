@@ -444,7 +444,8 @@ static bool build_paths(struct hb_arena *scratch, const struct hb_layers_ask *as
                                      .menus = menus,
                                      .device = ask->device,
                                      .unchecked = true,
-                                     .path_only = true};
+                                     .path_only = true,
+                                     .zeros_free = ask->any_share};
     return hb_segment_build(scratch, &segment, out, &why);
 }
 
@@ -495,12 +496,18 @@ static bool is_out_by_one(struct hb_arena *scratch, const struct hb_layers_ask *
     return least_time(scratch, &s, ask, HB_TIME_SUMS) > ask->most_ns;
 }
 
+/* As written and beyond XLA:GPU's share dense layers have the same ops, and but for the zeros of
+ * gradients, which are just before their loops beyond the share and may be anywhere before it as
+ * written (order.c, stack.c), in the same order. So every path of the step beyond that counts
+ * nothing for zeros is one of the step as written, where zeros only lengthen the compute stream;
+ * and whatever lives beyond lives as written, the gradients for longer. */
 int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask)
 {
     struct hb_spec written = as_written(ask->cell_spec);
     struct hb_layers_ask own = *ask;
     struct hb_segment s;
     own.cell_spec = &written;
+    written.share = ask->any_share ? HB_SHARE_EXCEEDED : written.share;
     if (is_out_by_one(scratch, &own))
         return ask->most_ns + 1;
     if (!build_paths(scratch, &own, ask->menus, &s))

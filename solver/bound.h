@@ -48,6 +48,7 @@ struct hb_layers_ask {
     int64_t host_bytes;   /* INT64_MAX: no limit */
     int64_t most_ns;      /* above this it need not be known; INT64_MAX: it must */
     struct hb_stop *stop; /* then nothing is known: 0; null: none */
+    bool any_share;       /* of dense layers: as written, or beyond XLA:GPU's share */
 };
 
 /* The layers' part of the fastest configuration that could fit: their path under the policies of

@@ -341,8 +341,16 @@ bool hb_nodes_has_layers(const struct hb_search *s)
     return !hb_search_is_asked(s) || !s->spreads;
 }
 
+static bool is_dense(const struct hb_spec *spec)
+{
+    bool dense = true;
+    for (int i = 0; i < spec->model.block_count; i++)
+        dense = dense && !hb_block_mixes(&spec->model.blocks[i]);
+    return dense;
+}
+
 /* Steps that XLA:GPU may make otherwise for want of memory: the less of the two that prices hold
- * for, so that a first one no larger than what is known ends it. */
+ * for, so that a first one no larger than what is known ends it. Dense ones at once. */
 int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask,
                            int64_t known_ns)
 {
@@ -350,6 +358,9 @@ int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask
     struct hb_layers_ask own = *ask;
     if (!hb_search_is_asked(s))
         return hb_bound_layers(s->scratch, ask);
+    own.any_share = is_dense(&spec);
+    if (own.any_share)
+        return hb_bound_layers(s->scratch, &own);
     own.cell_spec = &spec;
     spec.share = HB_SHARE_EXCEEDED;
     int64_t beyond_ns = hb_bound_layers(s->scratch, &own);

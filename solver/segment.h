@@ -128,6 +128,7 @@ struct hb_segment_ask {
     bool unchecked;       /* the caller only compares policies: what the sums say is not tried */
     bool bytes_only;      /* no times at all */
     bool path_only;       /* of the bounds of the time only the first is wanted */
+    bool zeros_free;      /* gradients' zeros take no time: their place is not known */
     struct hb_link *link; /* what is known of the cell's orders, of which more may be; or null */
     struct hb_floor_programs *programs; /* of a floor; null: not kept */
     bool whole; /* tables at the blocks' own numbers of steps alone; as for a floor */

@@ -495,6 +495,19 @@ static void find_last_loop(struct bound *b, const struct hb_segment_ask *ask)
             b->has_tail[b->p->ops[i].stream] = b->p->ops[i].stream != HB_STREAM_COMPUTE;
 }
 
+/* What is zero to begin with, just before its loop. */
+static void free_zeros(struct bound *b)
+{
+    for (uint32_t i = 0; i < b->p->op_count; i++) {
+        const struct hb_op *op = &b->p->ops[i];
+        if (op->phase != HB_PHASE_BACKWARD || op->read_count > 0 || op->write_count == 0 ||
+            b->p->bufs[hb_op_writes(b->p, op)[0]].category != HB_CAT_GRADIENTS)
+            continue;
+        b->costs.usual_ns[i] = 0;
+        b->costs.by_steps[i] = NULL;
+    }
+}
+
 void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
                     const struct hb_segment_ask *ask, const struct hb_program *merged,
                     struct hb_segment *s)
@@ -503,6 +516,8 @@ void hb_step_bounds(struct hb_arena *arena, struct hb_sized *sized,
         .arena = arena, .sized = sized, .o = sized->outline, .p = sized->outline->pair.a, .s = s};
     find_times(&b);
     hb_op_costs_find(arena, sized, ask->device, &b.costs);
+    if (ask->zeros_free)
+        free_zeros(&b);
     const bool *optional = ask->floor ? drop_optional_ops(&b, merged, ask->device) : NULL;
     struct hb_timed *timed = hb_arena_alloc(arena, 1, sizeof *timed);
     *timed = (struct hb_timed){b.p, b.o, sized, b.costs};
