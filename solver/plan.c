@@ -621,6 +621,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     s.spreads = has_spreads(&s);
     out->rows = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->rows);
     out->relax_ns = hb_arena_alloc(arena, out->space.cell_count, sizeof *out->relax_ns);
+    s.relaxed = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.relaxed);
     s.polished = hb_arena_alloc(arena, out->space.cell_count, sizeof *s.polished);
     s.cuts = hb_arena_alloc(arena, 2 * (size_t)out->space.cell_count, sizeof *s.cuts);
     out->alternatives =

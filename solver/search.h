@@ -127,6 +127,7 @@ struct hb_search {
     const char *lp_stem;
     uint32_t lp_count;
     double incumbent; /* the best value that was run and fits: what is above is not looked for */
+    bool *relaxed;    /* by cell: the plan's relax_ns is known */
     double *polished; /* by cell: the best that a search around one came to; 0: none yet */
     bool beside;      /* another cell's best than the plan's was searched around */
     uint64_t effort;  /* spent so far, in engine runs: see hb_search_spend */

@@ -57,12 +57,15 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
     double value = hb_search_value(s, index, ns, f->floor.live_bytes);
     if (value >= most || hb_search_by_memory(s) || cell->form != HB_FORM_SCAN)
         return value;
-    hb_search_cell_spec(s, index, &spec);
-    int64_t relaxed = relax(s, &spec, &f->floor, hb_search_peak_bytes(s, index)).bound_ns;
-    s->plan->relax_ns[index] = hb_larger(s->plan->relax_ns[index], relaxed);
-    if (relaxed == INT64_MAX)
+    if (!s->relaxed[index]) {
+        hb_search_cell_spec(s, index, &spec);
+        s->plan->relax_ns[index] =
+            relax(s, &spec, &f->floor, hb_search_peak_bytes(s, index)).bound_ns;
+        s->relaxed[index] = true;
+    }
+    if (s->plan->relax_ns[index] == INT64_MAX)
         return INFINITY;
-    return fmax(value, hb_search_value(s, index, relaxed, 0));
+    return fmax(value, hb_search_value(s, index, s->plan->relax_ns[index], 0));
 }
 
 /* What is known of a cell by its node alone. */
