@@ -390,13 +390,11 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 
 /* Products between rings read rows along the lanes, stacks hold features there: the layer's input
  * comes out as a copy, and the gradient that the MLP's ring sends round is turned back (MaxText's
- * llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0} and bf16[1,4096,4096]{2,1,0} beside the MLP; phi-4
- * over 32 of v5p: copy.403 and copy.413, bf16[4,4096,5120]; 8B over 8 with one and over 32 and 2
- * with two sequences: -4.6 and -9.3 % without). Nothing is made again of layers that keep all. */
+ * llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0} and bf16[1,4096,4096]{2,1,0} beside the MLP; nested
+ * scans, 13B over 8 of v6e: copy.368, bf16[1,1,16384,5120]). Not of layers that keep all. */
 static bool turns_rows(const struct hb_body *b)
 {
-    return hb_in_rings(b->lo) && !b->own_stacks && !b->inner &&
-           b->saved->keep[b->y->input] != HB_KEEP_NO;
+    return hb_in_rings(b->lo) && !b->own_stacks && b->saved->keep[b->y->input] != HB_KEEP_NO;
 }
 
 /* Whether what reads a kept value takes it out of its stack itself. bwd/base: the layer's input is
@@ -508,8 +506,7 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
 
 /* XLA:GPU runs the kernel again, and turns its result, just before its backward pass where the
  * MLP's needs nothing of it (55 layers on CUDA: names:attn_ctx over fsdp 8, gate again at 45,
- * kernel at 79, its backward at 87), unless its inputs are kept (llama3-8b over 32, q, k, v and
- * attn_ctx: at 28, gate at 49). */
+ * kernel at 79, its backward at 87), unless its inputs are kept. */
 static bool waits_for_kernel(const struct hb_body *b, const struct hb_step_op *s)
 {
     bool made = false;

@@ -44,7 +44,6 @@ struct hb_body {
     bool sums_wide;   /* residuals' gradients are handed on in f32; see hand_on */
     bool restacked;   /* stacks that lie turned have been copied */
     bool own_stacks;  /* stack[] are this layer's own buffers, not slices of a loop's */
-    bool inner;       /* it lies in a scan within a scan */
 };
 
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,

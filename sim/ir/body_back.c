@@ -64,8 +64,8 @@ static void reduce_grad(struct hb_body *b, uint32_t i)
 
 /* v5e sums one of the MLP's whole gradients as soon as all are there, before their inputs', in
  * another place; each device takes its part at the layer's end (8 layers of 4,096 and 14,336, fsdp
- * 64: of 2,048 tokens bf16[4096,14336] from 673 to 728, its sum from there to 1147, both beside the
- * two others and two gathered weights to 738; of 4,096 all three in turn). */
+ * 64: of 2,048 tokens bf16[4096,14336] from 673 to 728, its sum from there to 1147, of
+ * 4,096 all three in turn). */
 static void sum_first_made(struct hb_body *b)
 {
     if (hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff))

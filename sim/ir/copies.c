@@ -200,9 +200,8 @@ static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
 }
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
- * their names from the last on (six steps on it with accumulation, wu with wg, wv with wk, wq with
- * wo where these are square, and with wv where all heads have keys; and one over sequence 2; five
- * on v5e and v5p: none; v6e over fsdp and tensor without accumulation: none). */
+ * their names from the last on (wu with wg, wv with wk, wq with wo where these are square, and with
+ * wv where all heads have keys; and one over sequence 2; none on v5e and v5p). */
 static void join_mates(struct row *r)
 {
     if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))

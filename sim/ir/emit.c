@@ -244,7 +244,12 @@ int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width)
 bool hb_sends(const struct hb_lower *lo, int block)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[block].remat;
-    return r->policy == HB_POLICY_NAMES && r->offload != 0;
+    return r->policy == HB_POLICY_NAMES && r->offload != 0 && !hb_in_blocks(lo);
+}
+
+bool hb_in_blocks(const struct hb_lower *lo)
+{
+    return lo->spec->stack.form == HB_FORM_NESTED && lo->spec->remat.outer;
 }
 
 bool hb_offloads(const struct hb_lower *lo)

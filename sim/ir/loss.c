@@ -338,10 +338,10 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 
 /* In an accumulation loop each device adds its part of what is summed to the microbatches' before
  * at once (8 layers of 4,096, v6e, fsdp 64, 8192 tokens: fusion.339, f32[4096,32000], at 118, its
- * sum at 132, added at 141, the layers' backward pass from 174; 12 of 12 dumps of v5p and v6e whose
- * gradient is made before it; of v5e, where sums are late, half). Between gathers of their own its
- * update takes it at once where no norm is due (mistral-24b, v6e, fsdp 64, nested scans: the sum
- * from 221 to 238, the layers from 288; phi-3.5 and 8 layers of 8B, too; not beside fetches). */
+ * sum at 132, added at 141, the layers' backward pass from 174; of v5e, where sums are late, half
+ * of the dumps). Between gathers of their own its update takes it at once where no norm is due
+ * (mistral-24b, v6e, fsdp 64, nested scans: the sum from 221 to 238, the layers from 288; phi-3.5
+ * and 8 layers of 8B, too; not beside fetches). */
 static bool is_own_at_once(const struct hb_lower *lo)
 {
     bool updated = hb_weight_gathers_apart(lo) && !hb_updates_wait(lo) && !hb_offloads(lo);
@@ -522,10 +522,9 @@ static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 /* Summed after the layers. */
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    /* Beside the products (v5e) both wait, of one sequence (8 layers of 2048 and 8192, 49,152
-     * words, fsdp 64, data 2 to 8 beside fsdp 32 to 8, 2 to 8 sequences: the f32 logits end with
-     * the loss; 24 layers of 4096, data 4 and fsdp 16: of one of 4,096 or 8,192 tokens they wait,
-     * of two of 2,048 they don't), and not in accumulation loops. */
+    /* Beside the products (v5e) both wait, of one sequence (24 layers of 4096, data 4 and fsdp 16:
+     * of one of 4,096 or 8,192 tokens they wait, of two of 2,048 they don't), and not in
+     * accumulation loops. */
     bool read = hb_gathers_labels(lo) && lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
     ends->pending_logits = read ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);

@@ -245,7 +245,12 @@ const char *hb_name(struct hb_lower *lo, const char *a, const char *b);
 int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
 /* Of a device's logits, of that many bytes each. */
 int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
-/* Whether layers send some of what they keep to the host: of a block, of the first one. */
+/* Nested scans whose outer blocks are made again. */
+bool hb_in_blocks(const struct hb_lower *lo);
+/* Whether layers send some of what they keep to the host between the passes: of a block, of the
+ * first one. An outer block that is made again does so for itself (24 layers of 4,096 by 4, v5p,
+ * data 2 and fsdp 32, q, attn_out and mlp_act there: f32[2,8192,100352] to 131 of 266, as a scan to
+ * 592 of 727). */
 bool hb_sends(const struct hb_lower *lo, int block);
 bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */

@@ -4,6 +4,7 @@
 #include "sim/ir/nested.h"
 
 #include "base/arena.h"
+#include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
 /* XLA:GPU hands the loop over the inner layers copies of an outer block's weights, as they are or
@@ -43,7 +44,7 @@ static uint32_t *part_list(struct hb_lower *lo, const struct hb_group *g)
 
 bool hb_nested_is(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return g->inner > 1 && lo->spec->remat.outer;
+    return g->inner > 1 && hb_in_blocks(lo);
 }
 
 uint32_t hb_nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
@@ -171,10 +172,13 @@ uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t gr
     hb_program_close_loop(lo->p, inner);
     hb_stack_restack(lo, &g->body);
     g->body.mask = g->body.fill = HB_NONE;
+    hb_turn_group_sent(lo, g);
+    hb_turn_early(lo, g);
     inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_stack_end_sent(lo, g);
     hb_program_close_loop(lo->p, inner);
+    hb_turn_last(lo, g);
     end_parts(lo, g, parts);
     unslice_weights(lo, g, grads, casts);
     hb_program_close_loop(lo->p, loop);

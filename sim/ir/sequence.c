@@ -9,10 +9,8 @@
  *           the loss, with the head's ring
  *   post    the same with both logits
  *
- * MiB above the arguments, list, depth, post: 8B/base 10587 11417 12451; seq=8192 14683 14509
- * 16578; L=8 6077 6251 5688; 1B/batch=8 4737 4778 4604; ring/v6e4x4,f16 1821 2087 2404, v5e 1903
- * 1554 2343. The forms below give each within 3 %, without the casts and one stack, which are alive
- * in all three. */
+ * MiB above the arguments, list, depth, post: 8B/base 10587 11417 12451. The forms below give each
+ * within 3 %, without the casts and one stack, which are alive in all three. */
 #include "sim/ir/sequence.h"
 
 #include <limits.h>
@@ -21,6 +19,7 @@
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/order.h"
+#include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
 
 /* Layers over fsdp, with or without tensor parallelism, without experts; a head of its own, or
@@ -72,15 +71,24 @@ static bool is_depth_post(const struct hb_lower *lo)
 /* Of the stacks of all blocks: what they come to; what stands at a forward loop where that is most,
  * which has its own twice, since its start is not shared with its result; and at a backward loop,
  * with the sums of those behind it (phi-4 over 64 of v6e, ten layers and ten that keep attn_ctx, q
- * on the host, 32000 words: list, depth, post 16076 15308 15308, here 15439 14720 14720; 13 and 27
- * of 13B over 64 and 4: 34295 28643 28643, here 29262 28192 28192). */
+ * on the host, 32000 words: list, depth, post 16076 15308 15308, here 15439 14720 14720). Nested
+ * scans keep the inputs of outer blocks alone; one that runs backwards has what its layers keep,
+ * and slices of weights and gradients. */
 struct stacks {
     int64_t kept, forward, backward;
+    int64_t outer; /* what stands in the run of an outer block that is made again */
 };
 
 static int64_t part(int64_t bytes, int64_t layers, int64_t of)
 {
     return hb_mul_sat(bytes, layers) / of;
+}
+
+static int64_t outer_bytes(const struct hb_lower *lo, int64_t layers, int64_t width, int64_t count)
+{
+    int64_t kept = hb_mul_sat(2 * width, hb_mul_sat(lo->local.batch, lo->local.resid_seq));
+    int64_t slices = lo->stacked_grad_bytes / count; /* in f32, of weights in bf16 */
+    return hb_add_sat(hb_mul_sat(layers, kept) / count, hb_add_sat(slices, slices / 2));
 }
 
 static struct stacks find_stacks(const struct hb_lower *lo)
@@ -90,10 +98,12 @@ static struct stacks find_stacks(const struct hb_lower *lo)
     for (int i = 0; i < m->block_count; i++)
         layers += hb_block_steps(&m->blocks[i]);
     layers = hb_larger(layers, 1);
+    int64_t blocks = hb_stack_outer(lo, layers);
     struct stacks s = {0};
     for (int i = 0; i < m->block_count; i++) {
         int64_t end = done + hb_block_steps(&m->blocks[i]);
-        int64_t width = hb_order_kept_width(lo, &lo->spec->model.blocks[i]);
+        int64_t kept = hb_order_kept_width(lo, &lo->spec->model.blocks[i]);
+        int64_t width = blocks ? lo->local.resid_width : kept;
         int64_t inputs = part(lo->input_bytes, end, layers) - part(lo->input_bytes, done, layers);
         int64_t own = hb_mul_sat(inputs / lo->local.resid_width, width);
         int64_t sums = part(lo->stacked_grad_bytes, layers - done, layers);
@@ -101,6 +111,8 @@ static struct stacks find_stacks(const struct hb_lower *lo)
         s.kept = hb_add_sat(s.kept, own);
         s.forward = hb_larger(s.forward, hb_add_sat(s.kept, own));
         s.backward = hb_larger(s.backward, hb_add_sat(s.kept, sums));
+        if (blocks)
+            s.outer = hb_larger(s.outer, outer_bytes(lo, layers, kept, blocks));
     }
     return s;
 }
@@ -126,17 +138,17 @@ static enum hb_sequence find_rings(const struct hb_lower *lo)
     int64_t sums = ring_bytes(lo), head = head_bytes(lo);
     int64_t logits = hb_logit_bytes(lo, 4);
     int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
-    int64_t grads = lo->stacked_grad_bytes, layer = layer_bytes(lo);
+    struct stacks s = find_stacks(lo);
+    int64_t grads = lo->stacked_grad_bytes, layer = hb_add_sat(layer_bytes(lo), s.outer);
     int64_t loss = hb_add_sat(both, head);
     int64_t begun = hb_add_sat(grads, hb_add_sat(head, sums));
-    struct stacks s = find_stacks(lo);
     int64_t list = hb_add_sat(begun, hb_larger(both, s.forward - s.kept));
     list = hb_larger(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
     int64_t twice = hb_mul_sat(2, grads);
     int64_t post = hb_add_sat(hb_larger(twice, hb_add_sat(grads, layer)), both);
     post = hb_larger(post, loss);
     /* v5e runs a layer's rings one after the other. */
-    int64_t own = lo->chip->gathers_beside ? layer / 2 : layer;
+    int64_t own = lo->chip->gathers_beside ? hb_add_sat(layer_bytes(lo) / 2, s.outer) : layer;
     int64_t depth = hb_add_sat(hb_larger(twice, hb_add_sat(grads, own)), logits);
     depth = hb_larger(depth, hb_add_sat(loss, hb_mul_sat(RING_PARTS, sums)));
     depth = is_depth_post(lo) ? post : depth;
@@ -164,8 +176,7 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
 /* Plain gathers in an accumulation loop, where depth-first holds but one form of the head's sum, if
  * that is whole, and post-order the product and the logits alone (16 layers of 4,096 and 128,256
  * words, data 4 and fsdp 16, four microbatches of four sequences of 4,096, v5p; GiB, list, depth,
- * post: q, k, v and mlp_gate kept 31.78 29.01 29.99, attn_ctx 22.74 22.78 23.15, inputs alone 18.71
- * 18.75 19.66; one sequence 13.59 13.69 12.45; 8 layers on v6e 20.48 20.07 21.43). */
+ * post: q, k, v and mlp_gate kept 31.78 29.01 29.99, attn_ctx 22.74 22.78 23.15). */
 static bool is_accumulated(const struct hb_lower *lo)
 {
     return hb_weight_gathers_plain(lo) && hb_accumulates(lo) && !hb_head_own_rule(lo) &&
@@ -187,9 +198,8 @@ static bool keeps_inputs(const struct hb_lower *lo)
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
  * gradients and the gathered head, too, and depth-first, where layers keep their inputs alone,
  * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor: list,
- * depth, post 49453 44856 43524; 16 layers of 8B, f64, that keep attn_ctx: 6884 6423 6423). There a
- * layer's own gate and up stand, too, of several sequences one of them (above both stacks, 32
- * layers of 4,096, f64 of v5p: of one of 16,384 tokens 1602, of two 1631). */
+ * depth, post 49453 44856 43524). There a layer's own gate and up stand, too, of several sequences
+ * one of them. */
 struct floors {
     int64_t list, depth, post;
 };
@@ -214,9 +224,8 @@ static bool keeps_contexts(const struct hb_block *b)
 /* What a layer's backward pass holds between gathers: three of d_ff a token, five of the features,
  * two of the queries and their row sums over lanes, three of the keys, beside all of its weights
  * (post-order without stacks, zeros and what waits, MiB, of one sequence: 4,096 and 14,336 wide, a
- * quarter of the heads for keys, 8,192 to 32,768 tokens 1679, 2865, 5346, here 1712, 3008, 5600;
- * with 8,192 for 14,336 2354, here 2288; 11,008 and all heads 3112, here 2954; 5,120 and 13,824
- * 3634, 3821). Where contexts are kept the kernel does not run again. */
+ * quarter of the heads for keys, 8,192 and 32,768 tokens 1679, 5346, here 1712, 5600). Where
+ * contexts are kept the kernel does not run again. */
 static int64_t gathers_layer_bytes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
@@ -276,10 +285,8 @@ static bool is_head_behind(const struct hb_lower *lo)
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
  * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
- * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215, b8 27704 29035 31349;
- * f64,b2,v32k,L16 3117 3291 4274, v256k 13572 17299 12332; v5e, 8 layers of 4,096, fsdp 64, 64,000
- * words 2512 2410 2512, 32,000 words 1514 1862 2005. Weights in the compute dtype have no update
- * for depth-first to end a product in. */
+ * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215. Weights in the compute dtype have no
+ * update for depth-first to end a product in. */
 static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);
@@ -288,7 +295,8 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
     int64_t logits = hb_logit_bytes(lo, inside ? 2 : 4);
     int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
     struct stacks s = find_stacks(lo);
-    int64_t begun = hb_add_sat(lo->stacked_grad_bytes, s.kept), layer = gathers_layer_bytes(lo);
+    int64_t begun = hb_add_sat(lo->stacked_grad_bytes, s.kept);
+    int64_t layer = hb_add_sat(gathers_layer_bytes(lo), s.outer);
     int64_t back = hb_add_sat(s.backward, layer);
     int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
     bool early = whole <= hb_add_sat(logits, resid);
@@ -334,9 +342,8 @@ static int64_t find_loss(const struct hb_lower *lo)
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
  * where that is the most of all (8B,v6e8x8,f32t2 with lion: list, depth, post 9345 8782 8659).
  * Between rings with one sequence depth-first has the ring of the head's gradient at the loss,
- * which post-order has after it, beside the f32 logits (24 layers of 4,096, 128,256 words, GiB:
- * over 16 and 4 2.66 2.45 2.41; with 32,000 words, over 16 and 2, 8 layers 2.73 2.61 2.98); where
- * layers fetch from the host it is behind them in either, but for a ring of four. */
+ * which post-order has after it, beside the f32 logits; where layers fetch from the host it is
+ * behind them in either, but for a ring of four. */
 static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
@@ -345,9 +352,10 @@ static bool is_post_tensor(const struct hb_lower *lo)
         lo->local.batch_ways != hb_fsdp_ways(lo, false))
         return false;
     int64_t grads = lo->stacked_grad_bytes, d = lo->spec->model.d_model;
-    int64_t logits = hb_logit_bytes(lo, 4), kept = find_stacks(lo).kept;
+    struct stacks s = find_stacks(lo);
+    int64_t logits = hb_logit_bytes(lo, 4), kept = s.kept;
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
-    int64_t layer = tensor_layer_bytes(lo);
+    int64_t layer = hb_add_sat(tensor_layer_bytes(lo), s.outer);
     if (rings && lo->local.batch == 1) {
         int64_t back = hb_add_sat(kept, hb_add_sat(hb_add_sat(grads, layer), logits));
         bool behind = fetches_trip(lo) && !hb_head_short_ring(lo);
@@ -424,8 +432,7 @@ bool hb_sequence_gathers_at_once(const struct hb_lower *lo)
 }
 
 /* Nothing waits for the loss itself but on one device: its loop comes last, and reads this again
- * (70B,f128: bf16[2,4096,8192] to the end; nor between stages beside data alone, PPc/dp=2: no
- * bf16[8,2048,2048] in the backward pass; with tp=2 one). */
+ * (70B,f128: bf16[2,4096,8192] to the end; nor between stages beside data alone, PPc/dp=2). */
 bool hb_sequence_loss_last(const struct hb_lower *lo)
 {
     int64_t tensor = hb_ways(lo, HB_AX_TENSOR);

@@ -125,9 +125,8 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
  * the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none: 48
  * bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). Gathers are so of a block
  * of one layer, too (deepseek-moe-16b's first, fsdp 64 and expert 2, v5e: bf16[1,2048,10944] twice
- * and [1,10944,2048] from 384, 411 and 426 to 538, 535 and 516, through both loops of the others;
- * gate and up, no activation); in a unit all but the last gather again (gemma3-4b, v5e, fsdp 128).
- */
+ * and [1,10944,2048] through both loops of the others; gate and up, no activation); in a unit all
+ * but the last gather again (gemma3-4b, v5e, fsdp 128). */
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
@@ -144,10 +143,14 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
-        g->body.inner = g->inner > 0;
         g->body.own_weights = lo->acts_stay || (none && g->layer.block->unit == 1);
     }
     hb_side_plan(lo, plan);
+}
+
+int64_t hb_stack_outer(const struct hb_lower *lo, int64_t layers)
+{
+    return hb_in_blocks(lo) ? outer_count(lo, layers) : 0;
 }
 
 int64_t hb_stack_input_bytes(const struct hb_lower *lo)
@@ -158,9 +161,8 @@ int64_t hb_stack_input_bytes(const struct hb_lower *lo)
     int64_t layers = 0;
     for (int i = 0; i < whole->model.block_count; i++)
         layers += hb_block_steps(&whole->model.blocks[i]);
-    if (whole->stack.form == HB_FORM_NESTED && whole->remat.outer)
-        layers = outer_count(lo, layers);
-    return hb_mul_sat(layers, one);
+    int64_t blocks = hb_stack_outer(lo, layers);
+    return hb_mul_sat(blocks ? blocks : layers, one);
 }
 
 /* --- forward --- */
@@ -216,9 +218,8 @@ void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
 }
 
 /* v5e's scheduler makes room as soon as it can: a scan's stacks are there before the lookup (nine
- * of nine dumps, fsdp 8 to 128; qwen3-8b, data 4, fsdp 32: bf16[36,1,4096,4096] at 62, the rows at
- * 67, and so below all else in memory; none of seven of v5p and v6e), unless a trip is taken out
- * for the host (bf16[20,1,4096,5120] of fsdp 64 padded from the first trip's). */
+ * of nine dumps; qwen3-8b, data 4, fsdp 32: bf16[36,1,4096,4096] at 62, the rows at 67, and so
+ * below all else in memory; none of v5p and v6e), unless a trip is taken out for the host. */
 static bool is_stack_early(const struct hb_lower *lo, const struct hb_group *g)
 {
     return hb_head_room_early(lo) && g->looped && !g->inner && !hb_offloads(lo);
@@ -293,7 +294,7 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    bool early = !g->looped || (hb_trip_taken(lo, g) && !hb_head_waits(lo));
+    bool early = !g->looped || (!g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo));
     return hb_in_rings(lo) && hb_head_room_early(lo) && early;
 }
 

@@ -41,6 +41,8 @@ void hb_stack_one_layer(struct hb_lower *lo, struct hb_stack_plan *plan,
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan);
 /* Inputs of all layers, whatever else a policy keeps; a sample's are those of the configuration. */
 int64_t hb_stack_input_bytes(const struct hb_lower *lo);
+/* Outer blocks that are made again, of so many layers; 0: none are. */
+int64_t hb_stack_outer(const struct hb_lower *lo, int64_t layers);
 /* Stacks that are there before anything else of the step. */
 void hb_stack_reserve(struct hb_lower *lo, struct hb_stack_plan *plan);
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x);

@@ -9,11 +9,13 @@
 #include "base/arena.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
+#include "sim/ir/nested.h"
 #include "sim/ir/weight.h"
 
 bool hb_trip_taken(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return g->looped && !g->inner && g->layer.block->remat.offload && lo->spec->stack.unroll == 1;
+    bool loop = g->looped && (!g->inner || hb_nested_is(lo, g));
+    return loop && g->layer.block->remat.offload && lo->spec->stack.unroll == 1;
 }
 
 /* A stack of the group's: what touches it is of the group's turn. */
@@ -39,7 +41,7 @@ static void hold(struct hb_lower *lo, struct hb_group *g, uint32_t place, int v,
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
 {
     const struct hb_layer *y = &g->layer;
-    if (!hb_in_rings(lo) || !hb_trip_taken(lo, g))
+    if (!hb_in_rings(lo) || !hb_trip_taken(lo, g) || g->inner)
         return;
     if (g->room != HB_NONE)
         hb_emit_mark(lo, "rings take their room", g->room, gradient_of(lo, g));

@@ -29,9 +29,8 @@ bool hb_turn_residual(const struct hb_lower *lo)
 
 /* The last trip wants it the other way round between gathers, too: without a data axis from 32768
  * tokens on (24, 40 and 60 layers; not 28672), with one where there are two sequences, or mlp_gate
- * or attn_out goes to the host (13B over 64 and 2: two of 5120 tokens, none of 4096; of one of 8192
- * with those, not with q, k and v). MaxText's with those between gathers, too (llama3-70b, v5p,
- * fsdp 64, out_proj or mlpwi_0 there: a second bf16[80,2,8192,8192]). */
+ * or attn_out goes to the host (13B over 64 and 2: two of 5120 tokens, none of 4096). MaxText's
+ * with those between gathers, too. */
 static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t sent = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE;
@@ -57,7 +56,7 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
     return find_stack(g, tag, HB_KEEP_DEVICE);
 }
 
-/* v5e: see hb_turn_early and turn_sent. */
+/* v5e: see hb_turn_early and hb_turn_group_sent. */
 static bool is_v5e_order(const struct hb_lower *lo)
 {
     return lo->chip->turned_early;
@@ -75,10 +74,11 @@ static bool lone_turns(const struct hb_lower *lo)
  * mlp_up, attn_out or q, k, v on the host: a second bf16[32,1,8192,4096]; not where they go there
  * themselves, nor where q, k and v are kept) and that of kept attn_out (13B over 32 with mlp_up
  * there: copy.441 and 442); or, where attention contexts are kept, that of these (8B,f16,qkv+ctx:
- * copy.238), between gathers, too (13B over 64 beside 2: bf16[40,1,8192,40,128]), and beside tensor
- * parallelism (gemma3-27b over 16 and 2: copy.275); in an accumulation loop that one alone
- * (8B,v6e,f16,a2: copy.444). Stacks of casts end before it, when that trip's are sliced, and each
- * stack with its copy; on v5e they stay to the end.
+ * copy.238), between gathers and beside tensor parallelism, too; in an accumulation loop that one
+ * alone (8B,v6e,f16,a2: copy.444). Stacks of casts end before it, when that trip's are sliced, and
+ * each stack with its copy; on v5e they stay to the end. So does the inner loop of an outer block
+ * that is made again (12 layers by 2, v5e, data 2 and fsdp 64, contexts, q and v on the host:
+ * copy.606 and copy.607, bf16[6,8,2048,2048] of inputs and attn_out, in each trip of the other).
  *
  * Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
  * inputs the other way round beside a data axis (13B over 64 and 2, contexts kept, with mlp_gate on
@@ -87,7 +87,8 @@ static bool lone_turns(const struct hb_lower *lo)
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    bool many = many_turn(lo, g), takes = turns_at_all(lo) && g->trips > 1 && hb_trip_taken(lo, g);
+    int64_t trips = g->inner ? g->inner : g->trips;
+    bool many = many_turn(lo, g), takes = turns_at_all(lo) && trips > 1 && hb_trip_taken(lo, g);
     out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
     bool lone = lone_turns(lo) && out[0] == HB_NONE;
     bool inputs = takes && (many || lone);
@@ -111,8 +112,8 @@ static uint32_t turned_copy(struct hb_lower *lo, const struct hb_group *g, uint3
 }
 
 /* The trip reads the other stacks behind it (48 layers of qwen2.5-14b, v5p, data 4 and fsdp 8, q on
- * the host: bf16[48,2,8192,13824] of kept gates beside copy.315 of layer inputs; 36 of 4,096, v6e,
- * fsdp 16, q, k, v and layer inputs there): marks write the copy, too, and so are of its turn. */
+ * the host: bf16[48,2,8192,13824] of kept gates beside copy.315 of layer inputs): marks write the
+ * copy, too, and so are of its turn. */
 static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t stack,
                       const uint32_t stacks[HB_TURNED])
 {
@@ -144,9 +145,7 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
 /* On v5e the copies come before the loss and lie beside the stacks until the layers have run
  * backwards (24 layers of 5120 features, one sequence of 32768 over 64: copy.287 between the
  * loops): the scheduler that hides latencies counts with a loop's body what is read behind the
- * loop, not what is read in it alone. Where that is too much sim/ir/again puts them behind
- * (copy.287.remat). On v5p and v6e they are there from the start (60 layers: copy.352, copy.353).
- */
+ * loop, not what is read in it alone. Where that is too much sim/ir/again puts them behind. */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 {
     if (is_v5e_order(lo))
@@ -154,8 +153,7 @@ void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 }
 
 /* On all of them where the order is post-order, in which that trip follows its loop at once: the
- * same scheduler then makes the copy before the loop (phi-4 over 64 of v5p and v6e: copy.704;
- * depth-first behind it). */
+ * same scheduler then makes the copy before the loop (phi-4 over 64: copy.704). */
 void hb_turn_begun(struct hb_lower *lo, struct hb_group *g)
 {
     if (hb_sequence_gathers_taken(lo).post)
@@ -212,14 +210,13 @@ static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name
  * unless the host has another stack of the same shape: there it comes whole, is turned and sent
  * back before the loop. Attention contexts (granite-8b, v5e, data 4 and fsdp 16:
  * bf16[36,2,16384,32,128] twice beside the f32 logits with q on the host; not with k and v of 8
- * heads), layer inputs and attention outputs (llama3-8b, v6e-8: copy.1303 and 1306). It hides
- * behind what is long: on v5e a product of the head (copy.505 between the two), on v5p and v6e all
- * of the loss (60 layers of 5,120, fsdp 64: copy.657), or what of it stands between the head's
- * products (loss.c). Of a run that others follow after the loss (phi-4, v5e: copy.1081). On v6e,
- * between gathers, gates beside what is up or their product, and those that are up beside gates
- * (mistral-24b over 64: copy.815 and 818, bf16[40,2,4096,32768]), and between rings over fsdp
+ * heads), layer inputs and attention outputs. It hides behind what is long: on v5e a product of the
+ * head, on v5p and v6e all of the loss (60 layers of 5,120, fsdp 64: copy.657), or what of it
+ * stands between the head's products (loss.c). Of a run that others follow after the loss (phi-4,
+ * v5e: copy.1081). On v6e, between gathers, gates beside what is up or their product, and those
+ * that are up beside gates (mistral-24b over 64: copy.815 and 818), and between rings over fsdp
  * beside tensor those of one sequence (over 16 and 8; not of two). */
-static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
+void hb_turn_group_sent(struct hb_lower *lo, const struct hb_group *g)
 {
     enum { TURNING = 5 };
     static const struct {
@@ -230,7 +227,7 @@ static void turn_sent(struct hb_lower *lo, const struct hb_group *g)
                           {HB_TN_ATTN_OUT, 1u << HB_TN_LAYER_IN},
                           {HB_TN_MLP_GATE, 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT},
                           {HB_TN_MLP_UP, 1u << HB_TN_MLP_GATE}};
-    for (int i = 0; i < TURNING; i++) {
+    for (int i = 0; i < TURNING && turns_at_all(lo); i++) {
         uint32_t stack = find_stack(g, turning[i].name, HB_KEEP_HOST);
         if (stack == HB_NONE || !is_wanted_turned(lo, turning[i].name) ||
             !has_twin(lo, g, stack, turning[i].twins))
@@ -255,8 +252,8 @@ void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool between)
     bool inside = is_v5e_order(lo) || between;
     enum hb_turn_at last = inside ? HB_TURN_IN_LOSS : HB_TURN_BEFORE_LOSS;
     const struct hb_stack_plan *all = lo->layers;
-    for (uint32_t i = 0; i < all->count && turns_at_all(lo); i++)
+    for (uint32_t i = 0; i < all->count; i++)
         if (all->groups[i].looped && all->groups[i].outer_stack == HB_NONE &&
             at == (i + 1 < all->count ? HB_TURN_BEHIND_LOSS : last))
-            turn_sent(lo, &all->groups[i]);
+            hb_turn_group_sent(lo, &all->groups[i]);
 }

@@ -74,9 +74,8 @@ void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 }
 
 /* MaxText: a stack whose last dimension, split over fsdp, is exactly one row of lanes is
- * cast layer by layer (w_down: llama3-8b over 32, llama3-70b and llama2-70b over 64: gate's and
- * up's bf16[80,128,28672] alone; with 64, 160, 512 features a device all three; base/llama3-8b on
- * v5e-32: -0.1 %, 1.4 with its cast). */
+ * cast layer by layer (w_down: llama3-8b over 32, llama3-70b over 64: gate's and up's
+ * bf16[80,128,28672] alone; with 64, 160, 512 features a device all three). */
 static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_split *last = &l->dim[l->rank - 1];
@@ -160,7 +159,7 @@ void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
 /* The iterations of a pipeline that are not rematerialised run forwards on casts of all stacks,
  * turned in the compute dtype; backwards they turn the parameters themselves (8B,pp4f4,m8: two
  * bf16[1024,8,1,14336] read by while.126, two f32[1024,1,8,14336] by while.128 behind the loss;
- * granite8b, pp4f2, olmo7b, pp4f2t4, and mistral7b, pp2d2f2, on ROCm the same). */
+ * granite8b, pp4f2, on ROCm the same). */
 static bool is_turned_late(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
@@ -307,7 +306,7 @@ static bool is_sliced(const struct hb_lower *lo, const struct hb_leaf *l)
 
 /* Shards that are no whole number of sublanes are gathered outermost, each row in a tile of two
  * (olmo2-32b, v6e, fsdp 256: of 20 rows a shard bf16[1,5120,27648]{2,0,1:T(2,128)}, 540 MiB, not
- * 270; gemma3-4b, v5e, fsdp 128, and v5p, fsdp 256; none of 40 rows), down's copied at once. */
+ * 270; none of 40 rows), down's copied at once. */
 static bool is_gathered_by_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
@@ -427,8 +426,7 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo)
 }
 
 /* 16 layers of 4,096, data 4 and fsdp 16, four microbatches: of 128,256 words (1,002 lanes) v5p
- * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]; of 100,352 and
- * 152,064 v5p, too; of 151,936 (1,187 lanes) neither. */
+ * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]. */
 bool hb_weight_head_scattered(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;

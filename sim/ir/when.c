@@ -20,9 +20,8 @@ static bool is_timed(const struct hb_body *b, enum hb_kernel kernel)
 /* CUDA hides the exchanges of a residual that is split over tensor behind weight gradients, where
  * attention is a kernel: all come after the last gradient through a weight, and the parts of an
  * input's gradient are added at once (70B,f64t4,lin,spres: three bf16[16384,8192] and their sum
- * from 364 to 370, four bf16[4,4096,7168] and the gathered gradients to 377 and 394;
- * 8B64/fsdp=16,tp=4, sp_residual=True and qwen32,f16t4 the same; rnd/044, whose scores are naive,
- * not). */
+ * from 364 to 370, four bf16[4,4096,7168] and the gathered gradients to 377 and 394; rnd/044, whose
+ * scores are naive, not). */
 static bool ends_late(const struct hb_body *b)
 {
     return b->lo->local.resid_seq < b->lo->local.seq && is_timed(b, HB_KERNEL_FLASH);
@@ -119,12 +118,11 @@ static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *
 }
 
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
- * (8B64/base, accum/70B,f256,a2), the MLP's last one before its weight is gathered, and the others
- * at the end of the layer, each just before its own sum. On v5e the MLP's all come first
- * (8B-L16,v5e,f64: three beside both weights and three bf16[4096,14336]). Gate's and up's come
- * behind the attention however many the tokens (MaxText's llama3-70b/base: at 572 and 585, dq at
- * 542), and behind one that is made again after the MLP its last one, too (remat_save_out_proj:
- * four bf16[2,8192,28672] beside the attention's). */
+ * (8B64/base), the MLP's last one before its weight is gathered, and the others at the end of the
+ * layer, each just before its own sum. On v5e the MLP's all come first (8B-L16,v5e,f64: three
+ * beside both weights and three bf16[4096,14336]). Gate's and up's come behind the attention
+ * however many the tokens (MaxText's llama3-70b/base), and behind one that is made again after the
+ * MLP its last one, too (remat_save_out_proj: four bf16[2,8192,28672] beside the attention's). */
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
