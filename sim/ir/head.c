@@ -96,9 +96,8 @@ enum {
 };
 
 /* MaxText's loss has a backward rule of its own: its logits wait for the head's gradient, except
- * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16, llama3-8b/
- * fsdp4_tp2, /fsdp16_tp4, /dp8_zero1, /ctx4_fsdp2: the bf16 logits to the end; not llama3-8b/base,
- * llama3-70b/remat_save_out_proj, nor over two devices, llama3-8b/fsdp2_tp4). Not in pipelines. */
+ * between rings, unless the layers keep something on the device (llama3-70b/mu_bf16: the bf16
+ * logits to the end; not llama3-8b/base, llama3-70b/remat_save_out_proj). Not in pipelines. */
 bool hb_head_own_loss(const struct hb_lower *lo)
 {
     return lo->maxtext;
@@ -142,9 +141,8 @@ static bool is_split_twice(const struct hb_lower *lo)
 }
 
 /* What the layers keep makes no difference where the sequence or the features are split, too
- * (save_out_proj, fsdp64 and context 2; qwen3-14b, v6e-16, fsdp 8 and tensor 2); experts between
- * rings do not wait (mixtral-8x7b, fsdp 8 and tensor 4), nor gathers of dense layers over fsdp and
- * data on v5p (llama3-8b, 4 and 4: the gradient at 244 of 497, the layers from 282). */
+ * (save_out_proj, fsdp64 and context 2); experts between rings do not wait, nor gathers of dense
+ * layers over fsdp and data on v5p (llama3-8b, 4 and 4: the gradient at 244 of 497). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !mixes(lo) &&
@@ -153,12 +151,11 @@ static bool is_own_rule_late(const struct hb_lower *lo)
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
- * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB (4,608 to
- * 7,168 features, 8,704 to 36,864 rows; not 8,192) on v5p, on v6e from 36,864 rows; of 4 to 8 KiB
- * on v5p alone, from 34,816. The ring of the head's gradient hides it, so that the logits' gradient
- * waits for the layers, where no update does: all wait for a clipped gradient's norm, and an
- * accumulation loop has none (13B over 8 to 32). Without either it waits where rows are many (7B
- * over 8, 36,864; 13B 65,536). */
+ * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB on v5p, on
+ * v6e from 36,864 rows; of 4 to 8 KiB on v5p alone, from 34,816. The ring of the head's gradient
+ * hides it, so that the logits' gradient waits for the layers, where no update does: all wait for a
+ * clipped gradient's norm, and an accumulation loop has none (13B over 8 to 32). Without either it
+ * waits where rows are many (7B over 8, 36,864; 13B 65,536). */
 enum { SORTED_MOST = 16 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
 
 static bool hides_rows(const struct hb_lower *lo)
@@ -172,9 +169,8 @@ static bool hides_rows(const struct hb_lower *lo)
     return hb_updates_wait(lo) || tokens >= SORTED_MANY;
 }
 
-/* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8,
- * with 4096, 8192 and 16384 tokens, and with 8192 words: to the end; not with two sequences of 2048
- * tokens, nor beside tensor parallelism, f8t2,b1); MaxText's wait. */
+/* Between rings logits wait where a device has one sequence, whose logits lie as a matrix (ring/f8:
+ * to the end; not with two sequences, nor beside tensor parallelism, f8t2,b1); MaxText's wait. */
 static bool is_ring_early(const struct hb_lower *lo)
 {
     return hb_in_rings(lo) && !hb_head_own_loss(lo) && !hides_rows(lo);
@@ -182,8 +178,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 
 /* Beside tensor parallelism a ring's gradient of the head comes last where no fused update takes it
  * at once: adafactor's needs its rows' and columns' means (ring/f8t2,opt=adafactor: bf16 logits to
- * the end; not ring/f8t2, nor in an accumulation loop, where it is added to the others:
- * qwen2.5-72b, v5p, data 4, fsdp 16 and tensor 4). */
+ * the end; not ring/f8t2, nor in an accumulation loop, where it is added to the others). */
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
@@ -193,11 +188,10 @@ static bool is_update_slow(const struct hb_lower *lo)
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
  * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 256;
- * llama3-3b, tensor 2 and data 8; with tensor parallelism alone, tied/gemma2b,t8, after it). Beside
- * naive scores with tensor parallelism alone. MaxText's on v5p and v5e (13 of 13 dumps; not on v6e,
- * five of six), unless values go to the host (gemma2-9b/inputoff), but in v5e's rings beside tensor
- * parallelism (qwen3-0.6b, fsdp 8 and tensor 2), and between gathers where it frees less than it
- * makes (gemma3-27b, v5e, one of 2,048: bf16[2048,262144] through the layers). */
+ * with tensor parallelism alone, tied/gemma2b,t8, after it). Beside naive scores with tensor
+ * parallelism alone. MaxText's on v5p and v5e (13 of 13 dumps; not on v6e, five of six), unless
+ * values go to the host (gemma2-9b/inputoff), but in v5e's rings beside tensor parallelism, and
+ * between gathers where it frees less than it makes (gemma3-27b, v5e, one of 2,048). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
@@ -225,19 +219,18 @@ static bool is_ring_late(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (!hb_head_own_loss(lo))
         return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
-    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, with
-     * 4096 to 16384 tokens over 8 and 16, not over 32, whose shards are narrower than a row of
-     * lanes. On v5p one scan's never do, however few the tokens (llama3-8b/s2048, /b1: none), but
-     * behind unrolled layers, whose rings come last of all, does the head's (llama3-8b/L4_noscan,
-     * /L8_noscan_minimal: bf16[2,4096,128256] to the end). */
+    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, not over
+     * 32, whose shards are narrower than a row of lanes. On v5p one scan's never do, however few
+     * the tokens (llama3-8b/s2048, /b1: none), but behind unrolled layers, whose rings come last of
+     * all, does the head's (llama3-8b/L4_noscan, /L8_noscan_minimal: bf16[2,4096,128256] to the
+     * end). */
     bool scan = s->stack.form == HB_FORM_SCAN && s->model.block_count == 1;
     return !scan || !is_loss_at_once(lo);
 }
 
-/* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4,
- * rnd/044; not ring/f4t4, 8192, nor in an accumulation loop: qwen3-8b, v6e, fsdp 4 and tensor 4),
- * without it where a device has one sequence, as in longer rings (gate/v5e,f4: f32[4096,32000]
- * through the layers; gate/f4,d8k,s16k; not gate/f4,b4,P8). */
+/* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4;
+ * not ring/f4t4, 8192, nor in an accumulation loop), without it where a device has one sequence, as
+ * in longer rings (gate/v5e,f4: f32[4096,32000] through the layers; not gate/f4,b4,P8). */
 static bool is_short_ring_late(const struct hb_lower *lo)
 {
     if (over_tensor(lo))
@@ -246,9 +239,8 @@ static bool is_short_ring_late(const struct hb_lower *lo)
 }
 
 /* Sorted experts of one sequence that fetch: the f32 logits stay to the end (qwen3-30b, 12 layers,
- * over 64 of v5e, v5p and v6e and over 32 and 2, with layer inputs or q, k and v on the host, in
- * bf16 as well; not of two or four sequences, nor of the einsum), on v5e and v5p with the head's
- * gradient, which between late gathers comes at once. */
+ * over 64, with layer inputs or q, k and v on the host; not of two or four sequences, nor of the
+ * einsum), on v5e and v5p with the head's gradient, which between late gathers comes at once. */
 static bool sorts_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_model *m = &lo->spec->model;
@@ -283,9 +275,8 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
 
 /* Rings that wait by an order of their own. Those whose layers fetch from the host by that of the
  * scheduler which hides the fetches: read off 76 dumps of dense models, fsdp 8 to 32, tensor 1 to
- * 8, of the MLP's, q, k and v, attn_out and layer inputs on the host. Those of experts where scans
- * keep nothing (nine of ten dumps of v5e, v5p and v6e, fsdp 8 to 32, of the einsum and of sorted
- * ones; not with names kept, two, and beside tensor parallelism two of eight). */
+ * 8. Those of experts where scans keep nothing (nine of ten dumps of fsdp 8 to 32; not with names
+ * kept, and beside tensor parallelism two of eight). */
 static bool waits_in_ring(const struct hb_lower *lo)
 {
     bool sends = hb_sends(lo, lo->spec->model.block_count - 1);
@@ -300,10 +291,9 @@ static bool is_behind(const struct hb_lower *lo)
 }
 
 /* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2), not over data
- * alone (accum/1B,dp8,a4: added to f32[2048,128256] before the layers), not between rings
- * (8B,f16,a4: one bf16[1,4096,128256], gone with the head's ring), not between gathers where the
- * order taken makes it first (sequence.c). Beside tensor parallelism those alone that fetch from
- * the host, of one-hot labels, or where nothing else is split (rnd/028; tensor 8). */
+ * alone, not between rings (8B,f16,a4: one bf16[1,4096,128256], gone with the head's ring), not
+ * between gathers where the order taken makes it first (sequence.c). Beside tensor parallelism
+ * those alone that fetch from the host, of one-hot labels, or where nothing else is split. */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool waits =
@@ -341,10 +331,8 @@ bool hb_head_post_order(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_POST);
 }
 
-/* v5e puts the ring of a tied head's gradient behind the layers (qwen3-4b over 8, 16 and 32, 12 and
- * 36 layers, 4,096 and 8,192 tokens, 32,000 and 151,936 words: f32[4096,151936] and bf16 of it;
- * smollm over 16 with the optimizer on the host; not on v5p and v6e, nor with tensor parallelism).
- */
+/* v5e puts the ring of a tied head's gradient behind the layers (qwen3-4b over 8: f32[4096,151936]
+ * and bf16 of it; not on v5p and v6e, nor with tensor parallelism). */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
     return hb_head_room_early(lo) && is_tied(lo) && !hb_head_own_loss(lo) && hb_head_ring(lo) &&
@@ -352,9 +340,7 @@ static bool is_ring_behind(const struct hb_lower *lo)
 }
 
 /* With both logits of one sequence; where states come from the host only if all wait for the
- * gradients' norm, which then shares a collective with the loss (smollm3 over 8 and 16, 4,096
- * tokens: the labels' logits read at 227 and 241, behind the layers, before them without
- * clipping). */
+ * gradients' norm, which then shares a collective with the loss (smollm3 over 8 and 16). */
 static bool is_ring_behind_both(const struct hb_lower *lo)
 {
     return is_ring_behind(lo) && lo->local.batch == 1 &&
@@ -375,16 +361,18 @@ bool hb_head_label_waits(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_DEPTH) || is_label_alone(lo);
 }
 
-/* Between plain gathers, over data beside fsdp, the labels' logits come behind the layers, hiding
- * the table's sum over data: over two devices, of one sequence or on v5p (19 of 21 dumps of v5p
- * and v6e, fsdp 4 to 64; over data 4 to 16 two of nine; not of a table, nor in an accumulation
- * loop). */
+/* Between plain gathers, over data 2 beside fsdp, of one sequence or on v5p, the logits stay until
+ * the layers are done where updates wait for the gradients' norm, which all need the head's (16
+ * layers of 4,096, v6e, fsdp 8 and 8192 tokens: f32[4096,151936] from 340 to 342 of 486; without
+ * clipping from 224, the logits to 224), and where layers send to the host, behind a trip that is
+ * taken out; not of a table, nor in an accumulation loop. */
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
     int64_t data = hb_ways(lo, HB_AX_DATA);
     bool alone = lo->local.batch == 1 || lo->chip->gathers_padded || over_tensor(lo);
     return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
-           !hb_head_own_loss(lo) && data == 2 && alone;
+           !hb_head_own_loss(lo) && data == 2 && alone &&
+           (hb_updates_wait(lo) || hb_sends(lo, lo->spec->model.block_count - 1));
 }
 
 bool hb_head_ring_first(const struct hb_lower *lo)
@@ -477,12 +465,10 @@ static bool is_started_first(const struct hb_lower *lo)
            !over_tensor(lo);
 }
 
-/* Its sum comes after the layers (8B,v5e16x16,f256 and 1B,v5e8x8: 2004 and 2004, 2004 and 1002 MiB;
- * v5e8x8,f32dp2: 500 and 500), or at once in the list's order, which makes first what frees more:
- * 8 layers of 4,096, fsdp 64: with 32,000 words and 4,096 tokens f32[4096,32000] from 290 to 291 of
- * 1000, bf16 of it to 984; with 2,048 tokens f32 to 810; with 128,256 words and 2,048 to 8,192
- * tokens to 807. Likewise with two sequences, 24 layers and in accumulation loops. Not where they
- * do not fit: 70B/base makes the logits again. */
+/* Its sum comes after the layers (8B,v5e16x16,f256: 2004 and 2004 MiB), or at once in the list's
+ * order, which makes first what frees more: 8 layers of 4,096, fsdp 64: with 32,000 words and 4,096
+ * tokens f32[4096,32000] from 290 to 291 of 1000, bf16 of it to 984; with 2,048 tokens f32 to 810.
+ * Not where they do not fit: 70B/base makes the logits again. */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
     return is_started_first(lo) && !hb_sequence_gathers_at_once(lo) &&
@@ -503,9 +489,8 @@ bool hb_head_logits_again(const struct hb_lower *lo)
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through
- * the forward pass) unless its gradient is postponed (8B64/base; with muon, depth-first, before
- * them, too, 8B,f64,muon: from 68 to 242), the loss goes in chunks, or naive scores make the layers
- * the peak. */
+ * the forward pass) unless its gradient is postponed (8B64/base; with muon before them, too), the
+ * loss goes in chunks, or naive scores make the layers the peak. */
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
