@@ -369,7 +369,7 @@ bool hb_head_label_waits(const struct hb_lower *lo)
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
     int64_t data = hb_ways(lo, HB_AX_DATA);
-    bool alone = lo->local.batch == 1 || lo->chip->gathers_padded || over_tensor(lo);
+    bool alone = lo->local.batch == 1 || is_loss_at_once(lo) || over_tensor(lo);
     return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
            !hb_head_own_loss(lo) && data == 2 && alone &&
            (hb_updates_wait(lo) || hb_sends(lo, lo->spec->model.block_count - 1));

@@ -109,8 +109,7 @@ static enum hb_dtype logits_dtype(const struct hb_lower *lo)
 }
 
 /* One sequence on one device: the gradient of the labels' gather stays a scatter, into a tensor of
- * its own (opt/base: two f32[512,32000]; rnd/079: f32[1,4096,32000] and f32[131072000]; tinyS, with
- * 8: one). */
+ * its own (opt/base: two f32[512,32000]; tinyS, with 8: one). */
 static bool is_scattered(const struct hb_lower *lo)
 {
     bool sharded = lo->local.batch_ways > 1;
@@ -358,13 +357,14 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool same = !hb_head_split(lo) || hb_head_own_rule(lo);
     bool scattered = hb_head_grad_staged(lo) || hb_weight_sums_own(lo, lo->local.vocab) ||
                      hb_weight_head_scattered(lo);
-    /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
-     * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
+    /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256]). */
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
-     * beside it). */
-    bool data = hb_ways(lo, HB_AX_DATA) > 1, over = hb_gathers_late(lo) && data;
+     * beside it), between plain gathers but on v5p (four dumps over 8 and 2: all-reduce.18). */
+    bool data = hb_ways(lo, HB_AX_DATA) > 1;
+    bool over = data && (hb_gathers_late(lo) ||
+                         (!lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && !scattered));
     uint32_t sum =
         same || narrow || over
             ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
