@@ -171,6 +171,7 @@ enum hb_log_framework {
 enum hb_log_mark {
     HB_MARK_STEP_NAMED, /* a compiled program is called a step of training */
     HB_MARK_RUN_NAMED,  /* ... what runs a model */
+    HB_MARK_NO_GRADS, /* a frame of PyTorch's no_grad(), of an evaluation or an optimizer's step */
     HB_MARK_TPU,
     HB_MARK_METAL,  /* Apple's devices, of which no server takes a share */
     HB_MARK_SERVES, /* a server of models */

@@ -298,6 +298,7 @@ static const struct hb_form rows[] = {
     ROW(".py", STEP_NAMED, NULL, take_script),
     SIGN("jit(train", STEP_NAMED),
     SIGN("jit_train", STEP_NAMED),
+    SIGN("in decorate_context", NO_GRADS),
     SIGN("jit(generate", RUN_NAMED),
     SIGN("jit_generate", RUN_NAMED),
     SIGN("jit(decode", RUN_NAMED),

@@ -234,12 +234,19 @@ static bool is_rest(const struct hb_sentence *l, int i, int told)
            hb_sentence_is(l, i - 1, "only") && has_amount_before(l, i);
 }
 
-/* "size=(600000,1000)": the first dimension of an array. */
+/* "size=(600000,1000)", "16384 * 12 tokens": the first dimension of an array, or a factor. */
 static bool is_dimension(const struct hb_sentence *l, int i)
 {
-    const char *at = l->word[i].span.at, *end = l->word[i].span.end;
+    const char *at = l->word[i].span.at;
+    struct hb_span rest = {l->word[i].span.end, l->span.end};
     bool opened = at > l->span.at && (at[-1] == '(' || at[-1] == '[');
-    return opened && !l->word[i].has_unit && end < l->span.end && *end == ',';
+    bool first = opened && hb_span_starts(rest, ",");
+    int64_t other;
+    hb_span_skip(&rest, " ");
+    bool factor = hb_span_starts(rest, "*") || hb_span_starts(rest, "x ");
+    rest.at += factor;
+    hb_span_skip(&rest, " ");
+    return !l->word[i].has_unit && (first || (factor && hb_span_int(&rest, &other)));
 }
 
 /* A number without unit is one of bytes only right behind a word that says so. */

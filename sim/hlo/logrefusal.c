@@ -399,8 +399,8 @@ static bool is_but_only(const struct hb_sentence *l, int i)
 /* "your RAM was full", "RAM usage is maxed" */
 static bool is_full(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"is",  "was",     "are",    "were",   "gets",
-                                        "got", "becomes", "caused", "causes", NULL};
+    static const char *const verbs[] = {"is",      "was",    "are",    "were", "gets", "got",
+                                        "becomes", "caused", "causes", "runs", NULL};
     bool told = hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
     bool host = (hb_sentence_is(l, i, "filled") || hb_sentence_is(l, i, "maxed")) &&
                 hb_sentence_behind(l, i, 3, HOST) >= 0; /* a device's may spill over */
@@ -505,21 +505,20 @@ static bool is_chip_error(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, i + 1, "error") || hb_sentence_is(l, i + 1, "errors"));
 }
 
-/* "CUDA memory error", "Memory error at 14 GB", "I run into memory capacity issues", in prose */
+/* "CUDA memory error", "Memory error at 14 GB", "I run into memory capacity issues", "256 give
+ * memory errors", in prose */
 static bool is_error_of_memory(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"get", "got", "gets", "gives", "hit", "throws", NULL};
+    static const char *const verbs[] = {"get",  "gets",   "got",    "getting", "give",   "gives",
+                                        "gave", "hit",    "throw",  "throws",  "raises", "causes",
+                                        "into", "facing", "having", NULL};
+    static const char *const nouns[] = {"issues", "problems", "errors", NULL};
     bool error = hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
                  *l->word[i].span.end == ' ';
     int noun = hb_sentence_is(l, i + 1, "capacity") ? i + 2 : i + 1;
-    bool met = l->bits[i] & MEMORY &&
-               (hb_sentence_is(l, noun, "issues") || hb_sentence_is(l, noun, "problems") ||
-                hb_sentence_is(l, noun, "errors")) &&
-               (hb_sentence_is(l, i - 1, "into") || hb_sentence_is(l, i - 2, "into") ||
-                hb_sentence_is(l, i - 1, "get") || hb_sentence_is(l, i - 1, "getting") ||
-                hb_sentence_is(l, i - 1, "got") || hb_sentence_is(l, i - 1, "having") ||
-                hb_sentence_is(l, i - 1, "facing"));
-    bool gets = hb_sentence_is(l, i - 1, "a") && hb_sentence_is_any(l, i - 2, verbs);
+    bool gets = hb_sentence_is_any(l, hb_sentence_is(l, i - 1, "a") ? i - 2 : i - 1, verbs);
+    bool met = l->bits[i] & MEMORY && hb_sentence_is_any(l, noun, nouns) &&
+               (gets || hb_sentence_is(l, i - 2, "into"));
     return met || (error && (i == 0 || gets || l->bits[i - 1] & DEVICE));
 }
 
@@ -595,8 +594,8 @@ static bool is_of_graph(const struct hb_sentence *l, int i)
  * does not have enough memory" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
-    static const char *const words[] = {"machine", "computer", "node",   "nodes",
-                                        "host",    "system",   "script", NULL};
+    static const char *const words[] = {"machine", "computer", "node",   "nodes",  "worker",
+                                        "workers", "host",     "system", "script", NULL};
     enum { FAR = 5 };
     for (int i = 0; i < l->count; i++) {
         bool out = hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i);
@@ -610,14 +609,19 @@ static bool is_machine_out(const struct hb_sentence *l)
     return false;
 }
 
-/* "cudaHostAlloc failed", "out of CPU memory", "CPU memory exhaustion", "CPU out of memory",
- * whatever else is named */
+/* "cudaHostAlloc failed", "out of CPU memory", "CPU memory exhaustion", "CPU out of memory", "OOM
+ * error with CPU", whatever else is named */
 static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
         if ((hb_sentence_is(l, i, "cpu") || hb_sentence_is(l, i, "host") ||
              hb_sentence_is(l, i, "ram") || hb_sentence_is(l, i, "dataloader")) &&
             (hb_refusal_is_out_of(l, i + 1) || hb_refusal_is_oom(l, i + 1)))
+            return true;
+    static const char *const withs[] = {"with", "on", "in", NULL};
+    for (int i = 0; i < l->count; i++)
+        if (hb_sentence_is(l, i, "cpu") && hb_sentence_is_any(l, i - 1, withs) &&
+            (hb_refusal_is_oom(l, i - 2) || hb_refusal_is_oom(l, i - 3)))
             return true;
     for (int i = 0; i + 1 < l->count; i++)
         if (hb_sentence_is(l, i, "host") && l->bits[i + 1] & ALLOCS &&
@@ -672,23 +676,39 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
 /* "RAM", "CPU memory", "the machine's memory"; not "GPU RAM" */
 static bool is_host_memory(const struct hb_sentence *l, int i)
 {
+    enum { FAR = 3 };
     static const char *const owners[] = {"cpu",     "system",   "main",   "host",
                                          "machine", "computer", "server", NULL};
     if (!(l->bits[i] & MEMORY) || (i > 0 && l->bits[i - 1] & DEVICE))
         return false;
-    return hb_sentence_is(l, i, "ram") ||
+    int whose = hb_sentence_next(l, i, FAR, owners); /* "the memory of my machine" */
+    return hb_sentence_is(l, i, "ram") || (whose > 0 && hb_sentence_is(l, whose - 2, "of")) ||
            (!hb_sentence_is(l, i, "mem") && hb_sentence_is_any(l, i - 1, owners));
+}
+
+/* "loading the dataset takes up too much memory" */
+static bool is_of_data(const struct hb_sentence *l)
+{
+    static const char *const sets[] = {"dataset", "datasets", "data", NULL};
+    static const char *const loads[] = {"loading", NULL};
+    enum { NEAR = 3 };
+    for (int i = 0; i < l->count; i++)
+        if (hb_sentence_is_any(l, i, sets) && hb_sentence_nearest(l, i, NEAR, loads) >= 0)
+            return hb_sentence_has(l, MEMORY) && !hb_sentence_has(l, DEVICE);
+    return false;
 }
 
 bool hb_refusal_fills_host(const struct hb_sentence *l)
 {
+    if (is_of_data(l))
+        return true;
     enum { FAR = 8 };
     static const char *const verbs[] = {
-        "grow",     "grows",     "growing",    "grew",      "explode", "explodes",
-        "increase", "increases", "increasing", "increased", "climbs",  "climbing",
-        "spikes",   "leak",      "leaks",      "leaking",   "take",    "takes",
-        "consume",  "consumes",  "consuming",  "eats",      "ate",     "eating",
-        "fills",    "filled",    "occupies",   "keeps",     NULL};
+        "grow",      "grows",      "growing",   "grew",   "explode",  "explodes", "increase",
+        "increases", "increasing", "increased", "climbs", "climbing", "spikes",   "leak",
+        "leaks",     "leaking",    "take",      "takes",  "consume",  "consumes", "consuming",
+        "eats",      "ate",        "eating",    "fills",  "filled",   "occupies", "keeps",
+        "full",      "consumed",   "hit",       "hits",   "reaches",  NULL};
     for (int i = 0; i < l->count; i++) {
         if (!is_host_memory(l, i))
             continue;

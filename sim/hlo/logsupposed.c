@@ -40,13 +40,13 @@ static int first_of_title(const struct hb_sentence *l, bool *out_tagged)
 static bool is_change(const struct hb_sentence *l)
 {
     static const char *const verbs[] = {
-        "add",       "log",     "document",    "handle",  "support",   "allow",     "catch",
-        "detect",    "report",  "improve",     "retry",   "ignore",    "relaunch",  "implement",
-        "enable",    "disable", "update",      "use",     "interpret", "propagate", "expose",
-        "surface",   "inform",  "print",       "change",  "remove",    "rename",    "refactor",
-        "introduce", "make",    "raise",       "bump",    "adds",      "throttle",  "tune",
-        "include",   "clarify", "distinguish", "mention", "recover",   "indicate",  "find",
-        NULL};
+        "add",       "log",     "document", "handle",  "support",     "allow",     "catch",
+        "detect",    "report",  "improve",  "retry",   "ignore",      "relaunch",  "implement",
+        "enable",    "disable", "update",   "use",     "interpret",   "propagate", "expose",
+        "surface",   "inform",  "print",    "change",  "remove",      "rename",    "refactor",
+        "introduce", "make",    "raise",    "throw",   "emit",        "bump",      "adds",
+        "throttle",  "tune",    "include",  "clarify", "distinguish", "mention",   "recover",
+        "indicate",  "find",    NULL};
     bool tagged;
     int first = first_of_title(l, &tagged);
     bool path = first < l->count && l->word[first].span.end < l->span.end &&

@@ -104,18 +104,27 @@ static bool is_decided(const struct hb_evidence *evidence)
     return evidence->words >= MANY || (evidence->words && llabs(evidence->trains) >= CLEAR);
 }
 
+/* What runs a model, by its name or by a trace through what records no gradients. */
+static bool is_run(const int64_t *mark)
+{
+    bool ungraded = mark[HB_MARK_NO_GRADS] && !mark[HB_MARK_UPDATES] && !mark[HB_MARK_BACKWARD];
+    return mark[HB_MARK_RUN_NAMED] || ungraded;
+}
+
 /* The name of what was compiled proves it, before all words. */
 bool hb_teller_trains(const struct teller *t)
 {
     const int64_t *mark = t->log->mark;
-    if (mark[HB_MARK_STEP_NAMED] || mark[HB_MARK_RUN_NAMED])
+    if (mark[HB_MARK_STEP_NAMED] || is_run(mark))
         return mark[HB_MARK_STEP_NAMED] > 0;
+    if (mark[HB_MARK_NO_GRADS]) /* a step of the optimizer */
+        return true;
     return is_decided(&t->log->evidence) && t->log->evidence.trains > 0;
 }
 
 bool hb_teller_generates(const struct teller *t)
 {
-    bool named = t->log->mark[HB_MARK_RUN_NAMED] && !t->log->mark[HB_MARK_STEP_NAMED];
+    bool named = is_run(t->log->mark) && !t->log->mark[HB_MARK_STEP_NAMED];
     return named || (is_decided(&t->log->evidence) && !hb_teller_trains(t));
 }
 
@@ -126,7 +135,7 @@ bool hb_teller_is_open(const struct teller *t)
     enum { SURE = 200, SURER = 300, AGAINST = 100 };
     const int64_t *mark = t->log->mark;
     bool opposed = t->log->evidence.against >= AGAINST;
-    return !mark[HB_MARK_STEP_NAMED] && !mark[HB_MARK_RUN_NAMED] && !mark[HB_MARK_BACKWARD] &&
+    return !mark[HB_MARK_STEP_NAMED] && !is_run(mark) && !mark[HB_MARK_BACKWARD] &&
            !mark[HB_MARK_UPDATES] && llabs(t->log->evidence.trains) < (opposed ? SURER : SURE);
 }
 
@@ -450,10 +459,11 @@ static bool is_of_a_step(const struct teller *t)
     return s->cause == HB_CAUSE_REPLICATION || (!other && !hb_teller_generates(t));
 }
 
-/* A container's status, 137, and nothing of memory */
+/* A container's status, 137, and nothing of memory; "it ran out of memory" beside it tells why */
 static bool is_status_only(const struct hb_log *log, const struct hb_story *s)
 {
-    return s->kind == HB_LOG_HOST && s->wanted_bytes < 0 &&
+    bool why = hb_log_seen(log, HB_LOG_ANY) && is_shown(log, HB_LOG_ANY);
+    return s->kind == HB_LOG_HOST && s->wanted_bytes < 0 && !why &&
            hb_str_same(log->message[HB_LOG_HOST].name, HB_LOG_ENDED);
 }
 
