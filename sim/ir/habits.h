@@ -63,6 +63,7 @@ struct hb_chip {
     bool ring_room_early;    /* room for what rings collect is there before the loss */
     int chunk_beside;  /* the gathered head: a chunk's gradient 1, its sum as well 2; 0 none */
     bool turned_early; /* stacks are copied before the loss */
+    bool flat;         /* a torus of two sides: eight are 2 by 4 */
     bool mlp_turned;   /* its products read rows of its tensors between gathers */
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */

@@ -47,9 +47,9 @@ static struct hb_local local_sizes(const struct hb_lower *lo)
  * all seven products of a layer in 105 of 106 rows with at least 1024 tokens a device; none with
  * data or sequence axes (29 of 29), none at 2, 4, >= 33. The least tokens a device: v5p 640 at 8
  * ways, 512 at 16 and 32; v5e 1024; v6e 2048. Four ways go round where they are a side of the
- * torus: beside tensor parallelism on 16 devices (ring/f4t4; not f4t2 on 8), and alone where they
- * are a part of a larger slice (gate/f4,b4,P8; not ring/f4). The input does not say which slice it
- * is: with few tokens that of its own is meant, with more the larger one. */
+ * torus: beside tensor parallelism on 16 devices (ring/f4t4; on 8 where those are 2 by 4, v5e--t1,
+ * not 2 by 2 by 2, ring/f4t2), and alone where they are a part of a larger slice (gate/f4,b4,P8;
+ * not ring/f4): with few tokens a slice of its own is meant, with more the larger one. */
 enum { RING_MIN = 5, RING_MAX = 32, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 
 /* Without constraints what is split in a scan's layers is what their weights are split over: the
@@ -77,7 +77,7 @@ static enum hb_weight_mode find_mode(const struct hb_lower *lo)
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     bool slice = tp == 1 && lo->local.tokens <= SLICE_TOKENS;
     bool side = f == RING_SIDE && !slice && hb_ways(lo, HB_AX_PIPELINE) == 1 &&
-                (tp == 1 || tp >= RING_SIDE);
+                (tp == 1 || tp >= RING_SIDE || lo->chip->flat);
     bool ring = lo->habits->rings && (side || f >= RING_MIN) && f <= RING_MAX && alone;
     return ring ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
