@@ -323,9 +323,13 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where
      * the table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p
      * and v6e: adds from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the
-     * place of what they left). */
-    if (lo->spec->batch.accumulate > 1 && is_table_first(lo))
+     * place of what they left), whose own comes behind it (v5e--k16). */
+    if (lo->spec->batch.accumulate > 1 && first) {
+        struct hb_leaf *head = &lo->leaves[lo->head];
+        head->added = !ends->head_done && lo->head != lo->embed;
         hb_weight_accumulate(lo, true);
+        head->added = head->added && ends->head_done;
+    }
     hb_loss_finish(lo, ends);
     if (lo->positions != HB_NONE) {
         struct hb_leaf *table = &lo->leaves[lo->positions];
