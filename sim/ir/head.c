@@ -87,8 +87,7 @@ bool hb_head_grad_staged(const struct hb_lower *lo)
  * - whole (opt/base) or split over at least 8, when the head is wide against the tokens; not over a
  *   sequence axis alone (1B,sp8); between gathers over fsdp alone see sequence.c;
  * - XLA:GPU: see order.c;
- * - not with 2 to 7 ways (mix/ring/f2, f4, gate/f5, f7), not with a data axis beside (8B64/fsdp=8,
- *   dp=8; ring/f8dp32), not in mixtures of experts (moeFG, mixtral). */
+ * - not with 2 to 7 ways (gate/f5, f7), with a data axis beside (ring/f8dp32), in mixtures. */
 enum {
     POSTPONE_WAYS = 8,
     POSTPONE_WIDTH = 12,
@@ -133,8 +132,7 @@ static int64_t bytes_of(struct hb_shape s)
     return hb_shape_plain_bytes(&s);
 }
 
-/* Weights over two axes (llama3-8b/fsdp4_tp2, ctx4_fsdp2: bf16 logits to the end; not over one,
- * tensor 8 or context 8). */
+/* Weights over two axes (llama3-8b/fsdp4_tp2: bf16 logits to the end; not tensor 8). */
 static bool is_split_twice(const struct hb_lower *lo)
 {
     return over_tensor(lo) || hb_ways(lo, HB_AX_SEQUENCE) > 1;
@@ -255,11 +253,10 @@ static bool is_label_alone(const struct hb_lower *lo)
 }
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
- * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up, attn_ctx or both
- * kept; of several sequences the gradient alone; not with q alone, nor with none on the host) and,
- * of a tied head or in an accumulation loop, between late gathers; between padded and plain ones,
- * and over data alone, with q alone, too, but not with layer inputs alone, and not beside the
- * products (7B, v5p and v6e, data 4 and fsdp 8: f32[2,8192,152064] until the last trip). */
+ * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up kept; of several
+ * sequences the gradient alone; not with q alone) and, of a tied head or in an accumulation loop,
+ * between late gathers; between padded and plain ones, and over data alone, with q alone, too, but
+ * not with layer inputs alone, nor beside the products. */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
@@ -457,12 +454,10 @@ bool hb_head_waits(const struct hb_lower *lo)
 }
 
 /* v5e, whose collectives run beside the products, makes the head's gradient at once, f32, before
- * that of its input. Not with tensor parallelism (8B,v5e16x16,f64t4), nor beside host copies
- * (70B/remat=offload:layer_in). */
+ * that of its input, not beside host copies (70B/remat=offload:layer_in). */
 static bool is_started_first(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo) &&
-           !over_tensor(lo);
+    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo);
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256: 2004 and 2004 MiB), or at once in the list's
@@ -480,12 +475,21 @@ bool hb_head_sum_beside(const struct hb_lower *lo)
     return is_started_first(lo) && hb_sequence_gathers_at_once(lo);
 }
 
+/* Of one sequence (8 layers of 2048 and 8192, 49,152 words, fsdp 64, data 2 to 8 beside fsdp 32 to
+ * 8, 2 to 8 sequences: the f32 logits end with the loss). With tensor parallelism where adafactor's
+ * update asks alone (fsdp 64, tensor 2: v5e--u8 to 1549 of 1991, v5e--u2 to 537 of 1806). */
+bool hb_head_logits_beside(const struct hb_lower *lo)
+{
+    return hb_gathers_labels(lo) && lo->local.batch == 1 && !hb_accumulates(lo) &&
+           (!over_tensor(lo) || is_update_slow(lo));
+}
+
 /* 70B/base on v5e: where they do not fit beside the layers' backward pass the logits are made again
  * after it, from the head gathered once more. */
 bool hb_head_logits_again(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && hb_head_waits(lo) &&
-           !is_tied(lo) && waiting_bytes(lo) >= lo->hbm_bytes;
+    return is_started_first(lo) && hb_head_waits(lo) && !is_tied(lo) &&
+           waiting_bytes(lo) >= lo->hbm_bytes;
 }
 
 /* Padded gathers of the head come before the layers (batch/8B,f64,b4: bf16[4096,128256] through

@@ -34,6 +34,8 @@ bool hb_head_label_waits(const struct hb_lower *lo);
 bool hb_head_sum_waits(const struct hb_lower *lo);
 /* Made and summed before that of its input (v5e). */
 bool hb_head_sum_beside(const struct hb_lower *lo);
+/* In either case the f32 logits wait for the layers. */
+bool hb_head_logits_beside(const struct hb_lower *lo);
 /* It is made after them from logits that are made once more. */
 bool hb_head_logits_again(const struct hb_lower *lo);
 /* What its ring collects has room as soon as there can be (v5e). */

@@ -54,6 +54,11 @@ uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
     return w;
 }
 
+static bool is_beside(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_BESIDE;
+}
+
 /* Where shards are no whole number of sublanes, late gathers and those beside the products put each
  * into rows of its own, which a copy then joins (gemma3-4b, v5e-256: bf16[256,10,262144], 2048 MiB,
  * reshape.4445, 1280; gemma2-2b, v6e-64: [64,36,256128], reshape.914; of 56 none). MaxText's: of
@@ -63,7 +68,7 @@ static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
     const struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
-    bool apart = hb_gathers_late(lo) || lo->gather_form == HB_GATHER_BESIDE;
+    bool apart = hb_gathers_late(lo) || is_beside(lo);
     if (!apart || !hb_head_own_loss(lo) || rows % HB_TPU_SUBLANES == 0)
         return own;
     uint32_t parts = hb_temp_tiled(
@@ -235,10 +240,10 @@ void hb_loss_prepare(struct hb_lower *lo)
  * and for a hyperbolic tangent's (gemma2-2b, v6e-64; beside the products of one sequence alone). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
-    bool late = hb_gathers_late(lo), beside = lo->gather_form == HB_GATHER_BESIDE;
+    bool late = hb_gathers_late(lo);
     bool one = lo->local.batch == 1, capped = lo->spec->loss.softcap > 0;
     bool apart = late ? capped || one : capped && one;
-    return hb_head_own_loss(lo) && (apart || !(late || beside));
+    return hb_head_own_loss(lo) && (apart || !(late || is_beside(lo)));
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
@@ -344,7 +349,7 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 static bool is_own_at_once(const struct hb_lower *lo)
 {
     bool updated = hb_weight_gathers_apart(lo) && !hb_updates_wait(lo) && !hb_offloads(lo);
-    bool added = lo->leaves[lo->head].accum != HB_NONE && lo->gather_form != HB_GATHER_BESIDE;
+    bool added = lo->leaves[lo->head].accum != HB_NONE && !is_beside(lo);
     return added || updated;
 }
 
@@ -355,9 +360,10 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1), as MaxText's
      * does in bf16 (v5e-256/base). XLA:GPU's over fsdp is each device's part. */
     bool same = !hb_head_split(lo) || hb_head_own_rule(lo);
-    bool scattered = hb_head_grad_staged(lo) || hb_weight_sums_own(lo, lo->local.vocab) ||
-                     hb_weight_head_scattered(lo);
-    /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256]). */
+    bool own = is_beside(lo) && hb_weight_sums_own(lo, lo->local.vocab);
+    bool scattered = own || hb_head_grad_staged(lo) || hb_weight_head_scattered(lo);
+    /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
+     * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
@@ -446,9 +452,8 @@ uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
     return g;
 }
 
-/* The head's gradient before that of its input: where the head was gathered between layers and
- * loss, with tensor parallelism between plain gathers (1B/fsdp=4,tp=2,sp_residual: f32[2048,64128]
- * and bf16 of its sum beside the gathered head); not MaxText's. */
+/* The head's gradient before that of its input: with tensor parallelism between plain gathers
+ * (1B/fsdp=4,tp=2,sp_residual: f32[2048,64128] and bf16 of its sum beside the gathered head). */
 static bool is_grad_first(const struct hb_lower *lo)
 {
     bool plain = hb_weight_gathers_plain(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;
@@ -459,8 +464,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     return !hb_head_waits(lo) && first;
 }
 
-/* XLA:GPU gathers a split residual's last norm as those of the layers: f32[2,4096,5120] to the end
- * (qwen32,f16t4). */
+/* XLA:GPU gathers a split residual's last norm as those of the layers (qwen32,f16t4). */
 static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
 {
     bool gathered = lo->habits->logits_copies == 2 && lo->local.resid_seq < lo->local.seq;
@@ -522,11 +526,7 @@ static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 /* Summed after the layers. */
 static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    /* Beside the products (v5e) both wait, of one sequence (24 layers of 4096, data 4 and fsdp 16:
-     * of one of 4,096 or 8,192 tokens they wait, of two of 2,048 they don't), and not in
-     * accumulation loops. */
-    bool read = hb_gathers_labels(lo) && lo->local.batch == 1 && lo->spec->batch.accumulate == 1;
-    ends->pending_logits = read ? c->logits : HB_NONE;
+    ends->pending_logits = hb_head_logits_beside(lo) ? c->logits : HB_NONE;
     make_whole(lo, ends, c->x, c->dlogits);
     if (!hb_head_sum_beside(lo))
         return;
@@ -535,8 +535,7 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
     ends->head_done = true;
 }
 
-/* v5e makes it before that of its input (8B,v5e8x8,f64 of 2048 tokens: 393 and 398 of 1408; with a
- * product in bf16 404 and 409; two sequences 459 and 461). */
+/* v5e makes it before that of its input (8B,v5e8x8,f64 of 2048 tokens: 393 and 398 of 1408). */
 static bool is_started_first(const struct hb_lower *lo)
 {
     return hb_head_sum_waits(lo) || hb_head_sum_beside(lo);

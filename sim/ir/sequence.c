@@ -306,9 +306,10 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
     list = early ? hb_larger(loss, list) : hb_add_sat(list, held);
     bool loop = is_accumulated(lo);
     /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475
-     * of 490; ring/f64,s1024; 8B,f64,s2k,bf16 dot: bf16[4096,128256] from 308 to 845 of 860; not
-     * on v6e, ring/v6e8x8,f64: from 167 to 168 of 541). */
-    bool inputs = !loop && keeps_inputs(lo), waits = !loop && lo->local.batch == 1;
+     * of 490; ring/f64,s1024; not on v6e, ring/v6e8x8,f64: from 167 to 168 of 541), beside tensor
+     * parallelism of several, too (v5e--te: from 483 to 1332 of 1619). */
+    bool alone = lo->local.batch == 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool inputs = !loop && keeps_inputs(lo), waits = !loop && alone;
     int64_t depth = hb_add_sat(hb_add_sat(s.kept, whole), held);
     int64_t parts = hb_weight_head_scattered(lo) ? 0 : head;
     depth = hb_add_sat(depth, waits ? 0 : loop ? parts : hb_mul_sat(2, head));

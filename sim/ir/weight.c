@@ -407,14 +407,15 @@ static void add_grad(struct hb_lower *lo, struct hb_leaf *l)
                           hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
 }
 
-/* Whether so many lanes divide into windows of the chip's least to WINDOW_MOST. */
+/* Whether so many lanes, the last perhaps in part (37,984 words, v5e--k30), divide into windows of
+ * the chip's least to WINDOW_MOST. */
 enum { WINDOW_MOST = 56 };
 
 static bool has_windows(const struct hb_lower *lo, int64_t width)
 {
     int64_t least = lo->chip->window_least;
     for (int64_t lanes = WINDOW_MOST; lanes > 0 && lanes >= least; lanes--)
-        if (width % (lanes * HB_TPU_LANES) == 0)
+        if (hb_div_up(width, HB_TPU_LANES) % lanes == 0)
             return true;
     return false;
 }
@@ -430,12 +431,13 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo)
 bool hb_weight_head_scattered(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;
-    return (hb_weight_gathers_plain(lo) || apart) && has_windows(lo, lo->local.vocab);
+    bool plain = hb_weight_gathers_plain(lo) && lo->local.vocab % HB_TPU_LANES == 0;
+    return (plain || apart) && has_windows(lo, lo->local.vocab);
 }
 
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
 {
-    if (lo->gather_form != HB_GATHER_BESIDE)
+    if (!lo->chip->gathers_beside)
         return false;
     int64_t ways = hb_ways(lo, HB_AX_FSDP), side = 1;
     while (side * side < ways)
