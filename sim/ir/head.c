@@ -360,16 +360,16 @@ bool hb_head_label_waits(const struct hb_lower *lo)
 
 /* Between plain gathers, over data 2 beside fsdp, of one sequence or on v5p, the logits stay until
  * the layers are done where updates wait for the gradients' norm, which all need the head's (16
- * layers of 4,096, v6e, fsdp 8 and 8192 tokens: f32[4096,151936] from 340 to 342 of 486; without
- * clipping from 224, the logits to 224), and where layers send to the host, behind a trip that is
- * taken out; not of a table, nor in an accumulation loop. */
+ * layers of 4,096, v6e, fsdp 8 and 8192 tokens: the logits to 340 of 486; without clipping to 224),
+ * where states come from the host (24 layers by 4, v5p) and where layers send, behind a trip that
+ * is taken out; not of a table, nor in an accumulation loop. */
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
-    int64_t data = hb_ways(lo, HB_AX_DATA);
     bool alone = lo->local.batch == 1 || is_loss_at_once(lo) || over_tensor(lo);
     return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
-           !hb_head_own_loss(lo) && data == 2 && alone &&
-           (hb_updates_wait(lo) || hb_sends(lo, lo->spec->model.block_count - 1));
+           !hb_head_own_loss(lo) && hb_ways(lo, HB_AX_DATA) == 2 && alone &&
+           (hb_updates_wait(lo) || hb_copies_queued(lo) ||
+            hb_sends(lo, lo->spec->model.block_count - 1));
 }
 
 bool hb_head_ring_first(const struct hb_lower *lo)

@@ -356,7 +356,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
     struct stacks s = find_stacks(lo);
     int64_t logits = hb_logit_bytes(lo, 4), kept = s.kept;
     int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
-    int64_t layer = hb_add_sat(tensor_layer_bytes(lo), s.outer);
+    int64_t layer = tensor_layer_bytes(lo);
     if (rings && lo->local.batch == 1) {
         int64_t back = hb_add_sat(kept, hb_add_sat(hb_add_sat(grads, layer), logits));
         bool behind = fetches_trip(lo) && !hb_head_short_ring(lo);
