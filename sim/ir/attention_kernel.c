@@ -84,8 +84,7 @@ static struct hb_shape dq_parts(const struct hb_lower *lo, const struct hb_atten
 }
 
 /* Whatever else a policy keeps (llama3-8b of MaxText with query_proj, key_proj and value_proj on
- * the device: f32[2,32,4096,128] beside the MLP; phi-4, v5p, f32 and mistral-7b, v5p, f64 with
- * attn_out kept: f32[8,40,8192,128], f32[4,32,16384,128]). */
+ * the device: f32[2,32,4096,128] beside the MLP; phi-4 and mistral-7b, v5p, attn_out kept). */
 static bool is_kernel_remade(const struct hb_remat *r)
 {
     bool named = r->policy == HB_POLICY_NAMES && !((r->save | r->offload) & 1u << HB_TN_ATTN_CTX);
@@ -255,9 +254,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
 /* ROCm fuses the turns of a block's scores into the ops that read them where they are neither
  * small nor large, and fewer than eight heads share a key: the gradient stands in bf16 beside the
  * three (8B,f16,b4,v32k with one sequence a device: bf16[8,2048,4096] from 441 to 448, f32 from
- * 442, 447 and 448 on; f32[8,4096,3072] and two sequences of [4,4096,2048] and of [8,2048,2048]
- * alike; transposes of their own, three f32 alone, for 128 MiB, [8,4096,1024] and [4,4096,2048],
- * for 512, [2,8,4,512,4096] and [1,16,4,512,4096], and for eight and sixteen heads a key). */
+ * 442, 447 and 448 on; three f32 alone for 128 MiB, for 512 and for eight heads a key). */
 static bool is_turn_fused(const struct hb_attention_heads *h, const struct hb_shape *wide)
 {
     enum { FUSED_ABOVE = 128 << 20, FUSED_BELOW = 512 << 20, FUSED_HEADS = 8 };
@@ -266,9 +263,8 @@ static bool is_turn_fused(const struct hb_attention_heads *h, const struct hb_sh
 }
 
 /* What a block of queries holds backwards: two of scores in f32 and two in bf16 (bwd/base); with
- * grouped queries the gradient is turned before it is cast, and three in f32 are there (1B/loss=
- * chunk: f32[2,8,4,512,4096] thrice, in three orders, at 483 of 616; 8B,f16,b4,v32k), in layers of
- * a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103). */
+ * grouped queries three in f32 (1B/loss=chunk: f32[2,8,4,512,4096] in three orders, at 483 of 616),
+ * in layers of a stage side by side two and one in bf16 (pr85/pp8/good: at 725 of 1103). */
 static void hold_block(const struct hb_lower *lo, struct hb_step_op *s,
                        const struct hb_attention_heads *h)
 {
@@ -320,12 +316,10 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct hb_atte
                            .scratch = {wide, narrow},
                            .scratch_count = 2};
     hold_block(lo, &s, h);
-    /* Policy dots keeps the scores of all blocks, which the loop's trips share out: a stack as the
-     * forward loop makes them, copied for the backward loop, which takes a layer's slice of it
-     * (rnd/031: two f32[16,4,32,2,512,1,2048]); of layers side by side that copy is made in the
+    /* Policy dots keeps the scores of all blocks: a stack as the forward loop makes them, copied
+     * for the backward loop (rnd/031: two f32[16,4,32,2,512,1,2048]), of layers side by side in the
      * layer's own backward pass (rocm-rnd/047). A product of one sequence and one head of keys
-     * reads either order (d2k, fsdp 8). A loop over blocks has those of all devices of a sequence
-     * axis (fsdp 4 with sequence 2). */
+     * reads either order (d2k, fsdp 8). They are of all devices of a sequence axis. */
     struct hb_attention_heads all = *h;
     all.seq = h->kv_seq;
     struct hb_value scores =

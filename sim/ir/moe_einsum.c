@@ -144,8 +144,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
  * the weights' gradient of one sequence last where no gather is to hide behind it (64 experts of a
  * device, 8192 tokens: from 296 to 319), and above the limit the weights are made again after it on
  * both (qwen30b, fsdp 32). ROCm makes it last, from outputs made again, when the weights are gone
- * (olmoe, fsdp 16 with tensor 2: 86 to 131 and at 141), of several sequences, too, but beside
- * turned inputs and outputs that are not told. */
+ * (olmoe, fsdp 16 with tensor 2), of several sequences, too, beside turned ones not told. */
 static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
 {
     bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);

@@ -60,9 +60,8 @@ static void read_in_stacks(struct hb_layer *y, const struct hb_step_op *act)
 
 /* How each compiler makes ragged products. On XLA:TPU one fusion makes the activation and both
  * gradients in the places of gate, up and its own (phimoe,v5p,f64: three bf16[65536,6400] from 255
- * on, no fourth). XLA:ROCm's are calls; one fusion makes the activation
- * again and the gradients of gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at
- * 307 of 539). */
+ * on, no fourth). XLA:ROCm's are calls; one fusion makes the activation again and the gradients of
+ * gate and up from theirs (moeT/mlp=moe_ragged: six bf16[32768,2816] at 307 of 539). */
 static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *wide)
 {
     struct hb_step_op *act = &y->steps[y->step_count - 1];

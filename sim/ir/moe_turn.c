@@ -7,8 +7,7 @@
 /* XLA:GPU's products over sequences want these outermost, those over experts the experts, and a
  * weight's gradient what it sums over before its own dimensions: stacks of what one of them made
  * and the other reads are turned whole between the passes (phi35moe, dots, H100 and MI300X, fsdp 4
- * with expert 4: bf16[32,4,4096,4,640] to [4,4096,32,4,640], gate and up [32,4,6400,4,640] to
- * [32,4,4,640,6400]; over fsdp 16, one sequence, gate and up alone). */
+ * with expert 4: bf16[32,4,4096,4,640] to [4,4096,32,4,640]; of one sequence gate and up alone). */
 void hb_moe_turn_kept(struct hb_layer *y, uint32_t first, bool both)
 {
     const uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;

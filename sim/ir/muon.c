@@ -98,8 +98,7 @@ static bool has_both(struct hb_shape x, int64_t limit)
 /* Newton-Schulz on the momentum. XLA:GPU's products take the gathered stack or its transpose, one
  * of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with the square beside (35840 +
  * 10240); XLA:TPU's gathers are passes of their own (see below); rings work on the shards, from
- * copies of the momentum in another layout (8B/opt=muon: three f32[32,512,14336]); on one device
- * the stack, its next iterate and the square stand together. */
+ * turned copies of the momentum; on one device stack, next iterate and square stand together. */
 void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
 {
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
@@ -397,10 +396,9 @@ static void leave_last(struct together *all, uint32_t count)
 }
 
 /* CUDA's scheduler, which has collectives to hide, takes the leaves in turn. Gathered are all
- * iterates and their transposes before a square is made of one (qwen7b, fsdp 32:
- * bf16[28,18944,3584] and bf16[28,3584,18944] three times each); of summed squares each stands
- * beside the square of one (qwen3-30b, fsdp 8 with expert 2: three bf16[48,64,768,768] and
- * bf16[3072,768,768]), in all five passes, while the last transposes of the others wait. */
+ * iterates and their transposes before a square is made of one (qwen7b, fsdp 32: three times each);
+ * of summed squares each stands beside the square of one (qwen3-30b, fsdp 8 with expert 2: three
+ * bf16[48,64,768,768]), in all five passes, while the last transposes of the others wait. */
 static void iterate_in_turn(struct hb_lower *lo, struct together *all, uint32_t gathered,
                             uint32_t count)
 {
@@ -459,8 +457,7 @@ bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l)
 /* Whether the step runs in the list's order (sequence.h). Between plain gathers: where the layers'
  * gradients beside the zeros that they start from exceed the loss, the logits and the head's whole
  * gradient (list, depth: rnd/070 over data 2 and fsdp 8, chunked, 14193 14531, with eight layers
- * 5347 5029; 8B of 16 layers over fsdp 2 and tensor 4 7435 8592; of eight over data 2 and fsdp 8
- * 5608 4645, over sequence 2 3632 3376, over fsdp 4 and tensor 2 4963 4953). */
+ * 5347 5029; 8B of 16 layers over fsdp 2 and tensor 4 7435 8592; of eight 4963 4953). */
 static bool is_list(const struct hb_lower *lo)
 {
     if (hb_in_rings(lo))
@@ -495,9 +492,8 @@ static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const c
 
 /* Weights and momenta that the iterations read in another layout; one of several alike has its
  * momentum from the gradient, where that is updated as it is made (8B,muon: three f32[32,512,14336]
- * of gate and up; clipped, 8B,f16,muon,clip, four of f32[32,256,14336]; rnd/026, which accumulates:
- * four f32[4,4,512,2816]). Depth-first only when all gradients are there (gemma2b,f8,muon, tied:
- * bf16[18,256,16384] from 2278 of 2773 on; rnd/041). */
+ * of gate and up; clipped or accumulated, four). Depth-first only when all gradients are there
+ * (gemma2b,f8,muon, tied: bf16[18,256,16384] from 2278 of 2773 on; rnd/041). */
 static void copy_turned(struct hb_lower *lo)
 {
     bool fused = !hb_updates_wait(lo);
@@ -522,8 +518,7 @@ void hb_muon_copy_first(struct hb_lower *lo)
 /* Where XLA:TPU gathers the iterates, all momenta are renewed first, in place, and the gradients
  * are gone (8B,f64: f32[32,64,14336] to 676 of 1558, the first stack's share from 1003 on). Those
  * of shards with a row of lanes come in another layout and are turned at the end (70B,f64: two
- * f32[80,128,28672] from 680 to 1377 of 1408, f32[128256,128] from 713; 34B; not 8B nor 70B,f256).
- */
+ * f32[80,128,28672] from 680 to 1377 of 1408; 34B; not 8B nor 70B,f256). */
 void hb_muon_begin(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {

@@ -353,11 +353,9 @@ static bool is_factored(const struct tail *t)
 /* XLA sums a whole table's gradient over all who have tokens of it, and takes a part. It sums in
  * two steps, parts over fsdp first, only if it finds another sum over those groups beside it
  * (AllReduceSplitter): the head's, which is in another computation where the loss is in chunks, a
- * norm's or Adafactor's means (24 of 24 dumps over data and fsdp: qwen3-8b, 4 chunks:
- * all-reduce-start.3, bf16[151936,4096]). Nor does it where experts split the batch (12 of 12),
- * where words and features are parts (olmo-7b over data 2, fsdp 4 and tensor 8: of 64 devices,
- * bf16[100352,4096]; six more), nor of a head's gradient that one device adds for all (llama3-3b,
- * data 16 and fsdp 4, bf16: all-reduce-start.4). */
+ * norm's or Adafactor's means (24 of 24 dumps over data and fsdp). Nor does it where experts
+ * split the batch (12 of 12), where words and features are parts (seven), nor of a head's gradient
+ * that one device adds for all (llama3-3b, data 16 and fsdp 4, bf16: all-reduce-start.4). */
 static bool is_sum_whole(const struct tail *t, uint32_t head)
 {
     if (t->experts || head != HB_NONE)

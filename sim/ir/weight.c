@@ -60,9 +60,8 @@ static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const c
 
 /* MaxText with the optimizer split over data: gradients are split alike, and parameters that fsdp
  * does not split in their first dimension are copied into that layout for the update, in f32 and
- * whole, before anything else (llama3-8b/dp8_zero1: all of them beside f32[32,512,14336];
- * dp2_fsdp4_zero1: w_down, wo and the embedding). Where the graph tells the order each copy stands
- * before its update, so that the step as it is written is no larger than in any order. */
+ * whole, before anything else (llama3-8b/dp8_zero1: all of them). Where the graph tells the order
+ * each copy stands before its update, so that as written it is no larger than in any order. */
 void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 {
     bool split = lo->spec->sharding.optimizer_over_data && hb_ways(lo, HB_AX_DATA) > 1;
@@ -513,8 +512,8 @@ static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
 /* opt/nan_to_num: + 0.437 GB = f32 [16,2816,1024] + [16,1024,2816] + [16,1024,1024], one for each
  * shape, not for each leaf; leaves that the loop collects in another layout have none. They live
  * from before the loss to the update; of sums over microbatches, f32 for every leaf, from before
- * those (cuda-rnd/056). A pipeline's stage in a loop begins its accumulators with copies of zeros
- * that nobody else reads (cuda-PPc/pipe_constraints=all: f32[1,4,8192,2048] three times). */
+ * those (cuda-rnd/056). A pipeline's stage in a loop begins its accumulators with copies of zeros.
+ */
 void hb_weight_nan_zeros(struct hb_lower *lo)
 {
     if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
