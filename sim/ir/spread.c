@@ -11,10 +11,10 @@
  *  126, 129  gradients of gate and up as rows, for that of the tokens          + 2 H to 137
  *  193  the weights' gradients wait for their sums over the devices
  *
- * Without a collective to hide the turned ones come one after the other (cal-cudaA--0061, one
- * device), and so they do where both would exceed the compiler's limit (mixtral, fsdp 16 with
- * expert 2, 32 layers: four H, with 16 five); above that what waits is spread again
- * (sim/ir/again.c; plain-h100-009-mixtral: loop_select_fusion.3.remat to .remat4). */
+ * Without a collective to hide the turned ones come one after the other (cal-cudaA--0061), and so
+ * they do where both would exceed the compiler's limit (mixtral, fsdp 16 with expert 2, 32 layers:
+ * four H, with 16 five); above that what waits is spread again (plain-h100-009-mixtral: .remat4).
+ */
 #include "sim/ir/spread.h"
 
 #include <limits.h>
@@ -155,18 +155,26 @@ uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_
     return out;
 }
 
-/* Collectives are there to hide, and the compiler's memory allows it. */
-static bool turns_early(const struct hb_body *b, const struct hb_step_op *s)
+static bool hides(const struct hb_body *b, const struct hb_step_op *s)
 {
-    bool hides =
-        b->own_stacks ? makes_both(b) : hb_weight_grad_partial(b->lo, &b->lo->leaves[s->leaf]);
-    return hides && b->lo->spec->share < HB_SHARE_TIGHT;
+    return b->own_stacks ? makes_both(b) : hb_weight_grad_partial(b->lo, &b->lo->leaves[s->leaf]);
 }
 
-/* Whether half of what the compiler's limit leaves beside arguments is taken: by what is spread,
- * the gradients of all layers, what they are added to, stacks turned for gathers and layers'
- * inputs. */
-static bool is_half_full(const struct hb_body *b, const struct hb_step_op *s)
+/* Inputs of all layers and what they keep, if all are like this one. */
+static double kept_bytes(const struct hb_body *b)
+{
+    double one = (double)hb_shape_plain_bytes(&b->y->values[b->y->input].shape), sum = one;
+    for (uint32_t v = 0; v < b->y->value_count; v++)
+        if (b->saved->keep[v] == HB_KEEP_DEVICE && (int)v != b->y->input)
+            sum += (double)hb_shape_plain_bytes(&b->y->values[v].shape);
+    return (double)b->lo->input_bytes * sum / one;
+}
+
+/* Whether so much of what the compiler's limit leaves beside arguments is taken: by what is spread,
+ * of all layers of a unit (gpt-oss-20b, fsdp 32: ten by expert, two as rows, 48.2 GiB), and `more`
+ * as rows, all layers' gradients, what they are added to, stacks turned for gathers, layers' inputs
+ * and what they keep. */
+static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double part, int more)
 {
     const struct hb_lower *lo = b->lo;
     const struct hb_optim *o = &lo->spec->optimizer;
@@ -175,7 +183,8 @@ static bool is_half_full(const struct hb_body *b, const struct hb_step_op *s)
     double from = (double)in->dim[in->rank - 1], to = (double)out->dim[out->rank - 1];
     double hidden = hb_spread_is_down(b, s) ? from : to, width = from + to - hidden;
     double rows = (double)in->dim[0] * (double)s->spread;
-    double taken = rows * (3 * hidden + 2 * width) * hb_dtype_bits(lo->compute);
+    double unit = (double)b->y->block->unit * hb_dtype_bits(lo->compute);
+    double taken = unit * rows * ((3 + more) * hidden + 2 * width);
     int grad = hb_dtype_bits(hb_weight_grad_dtype(lo)), states = 0;
     int weight = hb_dtype_bits(lo->spec->precision.params);
     for (int i = 0; i < o->moment_count && o->offload == HB_PLACE_NONE; i++)
@@ -183,24 +192,23 @@ static bool is_half_full(const struct hb_body *b, const struct hb_step_op *s)
     states += weight + (lo->spec->precision.master ? hb_dtype_bits(HB_DT_F32) : 0);
     int sum = lo->leaves[s->leaf].accum != HB_NONE ? hb_dtype_bits(HB_DT_F32) : 0;
     double elements = (double)lo->stacked_grad_bytes * CHAR_BIT / grad;
-    taken += elements * (grad + sum + weight) + (double)lo->input_bytes * CHAR_BIT;
+    taken += elements * (grad + sum + weight);
+    taken += kept_bytes(b) * CHAR_BIT;
     const struct hb_program none = {.compiler = lo->spec->compiler};
     double limit = (double)hb_again_limit(&none, lo->hbm_bytes, false) * CHAR_BIT;
-    return 2 * taken > limit - elements * states;
+    return taken > part * (limit - elements * states);
 }
 
-/* So do the gradients of gate and up where a weight comes by two collectives, or the tokens' are
- * summed (64 experts of 1024, 1408 and 768, 16 of 6400, 8 of 14336, 4096 tokens: over expert 2, 4
- * and 8 beside fsdp 1 to 64 both stand in 24 of 25 layers), or half of the limit is taken: XLA then
- * puts the router's gradient behind both products, since it makes less (its log, kDecreaseMemory),
- * and the second product goes before the first one's rows, which are ready a microsecond later;
- * else before one of the products, and that microsecond is filled (18 of 19 layers over fsdp or
- * fsdp and data; 64 experts, fsdp 8: wrapped_transpose.9 and .10, 41.7 GiB; fsdp 64: .5 and .4 one
- * after the other, 16.9). */
+/* So do the gradients of gate and up, even where the wider ones do not fit twice, where a weight
+ * comes by two collectives, or the tokens' are summed (24 of 25 layers), or half of the limit is
+ * taken (18 of 19 over fsdp or fsdp and data): XLA then puts the router's gradient behind both
+ * products, since it makes less (its log, kDecreaseMemory), and the second product goes before the
+ * first one's rows, which are ready a microsecond later; else that microsecond is filled (64
+ * experts, fsdp 8: wrapped_transpose.9 and .10, 41.7 GiB; fsdp 64: .5 and .4 in turn, 16.9). */
 static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
 {
     return b->spread_wait || b->lo->leaves[s->leaf].expert_ways > 1 ||
-           hb_ways(b->lo, HB_AX_TENSOR) > 1 || is_half_full(b, s);
+           hb_ways(b->lo, HB_AX_TENSOR) > 1 || is_full(b, s, 0.5, 0);
 }
 
 /* The products whose results the activation is made of that s reads, one after the other. */
@@ -237,13 +245,15 @@ static void spread_ends(struct hb_body *b, const struct hb_step_op *s, uint32_t 
 
 uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
-    bool early = turns_early(b, s);
+    enum hb_share share = hides(b, s) ? b->lo->spec->share : HB_SHARE_EXCEEDED;
+    bool early = share < HB_SHARE_TIGHT;
     if (waits(b) && b->spread_grad[s->out[0]] == HB_NONE)
         spread_ends(b, s, g);
     if (!early)
         bring_hidden(b, s);
     uint32_t rows = gradient_rows(b, s, g);
-    bool siblings = early && turns_siblings(b, s);
+    bool both = early || (share == HB_SHARE_TIGHT && !is_full(b, s, 1, 2));
+    bool siblings = both && turns_siblings(b, s);
     if (early)
         hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
     for (uint32_t k = 0; k < b->y->step_count && siblings; k++) {
