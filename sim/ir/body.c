@@ -476,13 +476,17 @@ bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, in
     return (s->back_in & 1u << i) != 0 && !traced && !sliced;
 }
 
-/* The scores that policy dots keeps of the blocks, in the order of the backward loop. */
-static uint32_t turn_scores(struct hb_body *b, int v)
+/* The scores that policy dots keeps of the blocks, in the order of the backward loop: one fusion
+ * takes a layer's out of the stack for that and for the loop that makes the result again (gpt-oss,
+ * fsdp 64 of H100: f32[4,1,8,8,512,2048] and [512,1,4,1,8,8,2048] from the layer's begin on). */
+static void turn_scores(struct hb_body *b, const struct hb_step_op *s)
 {
-    uint32_t turned = make_value(b, v);
+    int v = s->out[s->out_count - 1];
+    if (!b->y->values[v].dots_only || b->saved->keep[v] == HB_KEEP_NO)
+        return;
+    b->now[v] = make_value(b, v);
     hb_emit_simple(b->lo, HB_OP_COPY, "scores in the order of the backward loop", b->stack[v],
-                   turned);
-    return turned;
+                   b->now[v]);
 }
 
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
@@ -491,8 +495,10 @@ void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_ste
         if (hb_body_reads_input(b, s, i) && !(s->first_last && i > 0))
             hb_body_read(b, e, s->in[i]);
     int last = s->out[s->out_count - 1];
-    if (b->y->values[last].dots_only && b->saved->keep[last] != HB_KEEP_NO)
-        hb_emit_read(e, turn_scores(b, last));
+    if (b->own_stacks || b->now[last] == HB_NONE)
+        turn_scores(b, s);
+    if (b->y->values[last].dots_only)
+        hb_emit_read(e, b->now[last]);
     /* Scores and probabilities kept side by side: the latter are made of the former inside (tiny/
      * layers=loop,remat=none with attn=naive: bf16[6,16,4096,4096] to 427, their gradient from 441
      * on); those that were turned at once are read to the end (cuda-pr85/ep2pp4/mask,naive,causal
@@ -527,8 +533,11 @@ void hb_body_recompute(struct hb_body *b)
         const struct hb_step_op *s = &b->y->steps[i];
         int v = s->out[0];
         bool later = b->y->values[v].fused || b->y->values[v].cheap || waits_for_kernel(b, s);
-        if (b->saved->remake[v] && b->now[v] == HB_NONE && !later)
+        if (b->saved->remake[v] && b->now[v] == HB_NONE && !later) {
             hb_body_bring(b, v);
+            if (!b->own_stacks)
+                turn_scores(b, s);
+        }
     }
     stow_leaves(b);
 }
