@@ -178,10 +178,10 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
     if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i) ||
         hb_sentence_has_word(l, "recommend"))
         return true;
-    bool wanted =
-        k > 0 && l->bits[k] & RECKONS && l->bits[k - 1] & WANTS; /* "needed around 4 GB" */
-    return !wanted && ((k >= 0 && l->bits[k] & RECKONS) ||
-                       (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '~'));
+    bool about = at > l->span.at && at[-1] == '~';
+    bool reckons = k >= 0 && l->bits[k] & RECKONS;
+    int want = reckons ? k - 1 : about ? i - 1 : -1; /* "needed around 4 GB", "need ~4 GB" */
+    return (reckons || about) && !(want >= 0 && l->bits[want] & WANTS);
 }
 
 /* "--shm-size=10gb": what somebody sets. */
