@@ -37,9 +37,6 @@ struct gain {
     bool known;
 };
 
-/* One run more, which somebody has to write down, is to make a step faster by this part. */
-static const double worth_a_run = 0.001;
-
 /* The policies that are tried for a block; those of the plan's menu come first, in its order. */
 struct tries {
     struct hb_remat list[MOST_NEIGHBOURS];
@@ -363,7 +360,7 @@ static bool run_choice(struct polish *p, const struct hb_segment *segment,
 {
     struct hb_run runs[HB_PARTS_MAX];
     uint32_t made = hb_brute_runs(segment, &p->spec, choice->parts, choice->count, runs);
-    p->least_part = made > p->now.run_count ? worth_a_run : 0;
+    p->least_part = made > p->now.run_count ? HB_POLISH_WORTH_A_RUN : 0;
     bool better = is_better(p, runs, made, out);
     p->least_part = 0;
     out->share = p->share;
@@ -627,7 +624,7 @@ static bool try_end(struct polish *p, uint32_t run, bool first, int32_t steps,
     own->remat = *remat;
     own->steps = steps;
     rest->steps -= steps;
-    p->least_part = worth_a_run;
+    p->least_part = HB_POLISH_WORTH_A_RUN;
     bool better = try_pieces(p, pieces, count + 1);
     p->least_part = 0;
     return better;

@@ -13,6 +13,9 @@
 
 #include "solver/search.h"
 
+/* One run more, which somebody has to write down, is to make a step faster by this part. */
+#define HB_POLISH_WORTH_A_RUN 0.001
+
 /* From choice `index`, which was run. What is better goes into the queue as a configuration that
  * was run; true: there is one. Not from where a search in that cell came before, or no further. */
 bool hb_polish(struct hb_search *s, uint32_t index);

@@ -10,6 +10,7 @@
 #include "sim/engine/run.h"
 #include "sim/graph/link.h"
 #include "solver/menu.h"
+#include "solver/polish.h"
 
 /* --- against brute force --- */
 
@@ -134,9 +135,6 @@ enum { PLANS = 2, LONG_PLANS = 40, NEIGHBOURS = 150, LONG_NEIGHBOURS = 2000, MOS
 enum { MOST_PARTS = HB_PARTS_MAX - 4 };
 /* A plan is called the best that was found, not the best there is: by so much it may be off. */
 static const double allowed = 0.005;
-/* A run of layers more is to be worth this part of a step (solver/polish.c): a walk that ends with
- * many is that much better by it. */
-static const double worth_a_run = 0.001;
 
 struct part {
     uint32_t block;
@@ -312,8 +310,9 @@ static void look_around(struct hb_arena *arena, struct hb_rng *rng, const struct
         best = at.value < best.value ? at : best;
         hb_arena_rewind(arena, mark);
     }
+    /* A walk that ends with more runs is better by what each has to be worth. */
     double runs = best.count > first.count ? (double)(best.count - first.count) : 0;
-    double more = first.value / best.value - 1 - worth_a_run * runs;
+    double more = first.value / best.value - 1 - HB_POLISH_WORTH_A_RUN * runs;
     out->plans++;
     out->better += more > 0;
     out->worst = more > out->worst ? more : out->worst;
