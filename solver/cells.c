@@ -370,6 +370,13 @@ static void record(struct hb_search *s, const struct hb_choice *c, const struct 
     }
 }
 
+bool hb_search_fills_layers(const struct hb_program *p, const struct hb_memory *memory)
+{
+    uint32_t loop = memory->peak_op < 0 ? HB_NONE : p->ops[memory->peak_op].loop;
+    return loop != HB_NONE && !hb_str_same(p->loops[loop].name, "microbatches") &&
+           !hb_str_starts(p->loops[loop].name, "loss chunks");
+}
+
 bool hb_search_run(struct hb_search *s, struct hb_choice *c, struct hb_memory *memory,
                    int64_t *out_step_ns)
 {

@@ -65,9 +65,10 @@ static struct hb_cell lean_cell(const struct hb_search *s, const struct hb_searc
     return lean;
 }
 
-/* On the lowest rung: memory says whether it may fit, time how long compute waits. */
+/* On the lowest rung: memory says whether it may fit, time how long compute waits. Where it does
+ * not, whether that is so whatever the chunks. */
 static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_t peak_bytes,
-                         int64_t *waits_ns)
+                         int64_t *waits_ns, bool *any_chunks)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_spec spec, lean;
@@ -85,6 +86,7 @@ static bool look_at_cell(struct hb_search *s, const struct hb_cell *cell, int64_
     if (fits) {
         hb_run_memory_live(s->scratch, &p, &m);
         fits = m.peak_bytes <= peak_bytes;
+        *any_chunks = hb_search_fills_layers(&p, &m);
     }
     if (fits) {
         struct hb_timing t;
@@ -109,11 +111,12 @@ static bool is_chunks_known(const struct hb_search *s, const struct hb_search_no
  * gathered for each (8B over 16 v5e, 8192 tokens: 12.2 GiB in 8 chunks, 14.0 in 16). */
 static bool look(struct hb_search *s, struct hb_search_node *node)
 {
-    bool fits = false;
+    bool fits = false, full = false;
     int64_t peak_bytes = hb_search_node_peak_bytes(s, node);
-    for (uint32_t i = node->end; i-- > node->first && !fits;) {
+    for (uint32_t i = node->end; i-- > node->first && !fits && !full;) {
         struct hb_cell cell = lean_cell(s, node, s->plan->space.cells[i].loss_chunks);
-        fits = !is_chunks_known(s, node, i) && look_at_cell(s, &cell, peak_bytes, &node->waits_ns);
+        fits = !is_chunks_known(s, node, i) &&
+               look_at_cell(s, &cell, peak_bytes, &node->waits_ns, &full);
     }
     return fits;
 }

@@ -174,6 +174,8 @@ enum hb_share hb_search_first_share(const struct hb_search *s, enum hb_share mad
 /* Whether its price is of what was run: of a step as written, or of one that is lowered otherwise
  * beyond the share, not of one that is made again there. */
 bool hb_search_is_priced(const struct hb_choice *c);
+/* Whether the peak is in a loop over layers: then it is no less in any number of chunks. */
+bool hb_search_fills_layers(const struct hb_program *p, const struct hb_memory *memory);
 /* Lowers and runs it; false: it does not fit (its time is not set then). The price of another step
  * than it is goes. */
 bool hb_search_run(struct hb_search *s, struct hb_choice *c, struct hb_memory *memory,
