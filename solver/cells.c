@@ -388,6 +388,7 @@ bool hb_search_run(struct hb_search *s, struct hb_choice *c, struct hb_memory *m
     if (!hb_search_is_priced(c))
         c->live_bytes = c->bound_ns = 0;
     hb_run_memory_live(s->scratch, &p, memory);
+    c->fills_layers = hb_search_fills_layers(&p, memory);
     if (!is_within(s, c->cell, &spec, memory->peak_bytes)) {
         record(s, c, &spec, memory, false, 0);
         return false;
@@ -504,6 +505,7 @@ static bool dive_round(struct hb_search *s, const struct hb_segment *segment,
             return true;
         }
         *over = hb_smaller(*over, c->peak_bytes - limit);
+        s->full |= c->fills_layers ? HB_FULL_LAYERS : HB_FULL_ENDS;
         c->runs = NULL;
     }
     return false;
@@ -630,6 +632,7 @@ static bool is_twofold(const struct hb_search *s)
 bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out)
 {
     struct hb_choice other;
+    s->full = 0;
     bool found = dive_as(s, cell, hb_search_first_share(s, HB_SHARE_ASKED), out);
     if (!is_twofold(s) || !dive_as(s, cell, HB_SHARE_EXCEEDED, &other))
         return found;

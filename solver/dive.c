@@ -143,11 +143,34 @@ static void list_cells(struct hb_search *s, struct hb_search_node *node, struct 
             put_cell(s, node, i, FLOORED_CELL, out);
 }
 
+/* By place: what a dive cost that found nothing though all that it tried had its peak in the
+ * layers' loops; 0: none did. */
+struct vain {
+    uint64_t effort[HB_PLACE_COUNT];
+};
+
+/* What layers hold does not follow from the chunks. What is left out counts as if it was done, so
+ * that the search is as large as it was. */
+static bool dive_cell(struct hb_search *s, struct vain *vain, uint32_t cell, struct hb_choice *out)
+{
+    const struct hb_cell *c = &s->plan->space.cells[cell];
+    uint64_t *effort = &vain->effort[c->optimizer_offload], before = s->effort;
+    if (*effort > 0 && c->form == HB_FORM_SCAN) {
+        hb_search_spend(s, *effort);
+        return false;
+    }
+    bool found = hb_cells_dive(s, cell, out);
+    if (!found && s->full == HB_FULL_LAYERS)
+        *effort = s->effort - before;
+    return found;
+}
+
 static void dive_node(struct hb_search *s, struct hb_search_node *node)
 {
     struct hb_queue cells = {.arena = s->arena};
     struct hb_queue_entry e;
     uint32_t found[HB_PLACE_COUNT] = {0}, all = 0;
+    struct vain vain = {{0}};
     list_cells(s, node, &cells);
     while (all < MOST_CELLS && !is_late(s) && hb_queue_take(&cells, &e)) {
         struct hb_choice c;
@@ -160,7 +183,7 @@ static void dive_node(struct hb_search *s, struct hb_search_node *node)
             put_cell(s, node, e.index, RELAXED_CELL, &cells);
             continue;
         }
-        if (!hb_cells_dive(s, e.index, &c))
+        if (!dive_cell(s, &vain, e.index, &c))
             continue;
         keep(s, &c);
         found[place]++;

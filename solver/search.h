@@ -79,6 +79,7 @@ struct hb_choice {
     int64_t floor_bytes; /* its peak is no lower; 0: not looked at, or live_bytes says it */
     int64_t step_ns;     /* once it was run */
     int64_t peak_bytes;  /* of one that does not fit by its live bytes alone, these */
+    bool fills_layers;   /* once it was run: hb_search_fills_layers */
 };
 
 enum hb_entry_kind {
@@ -110,6 +111,8 @@ struct hb_kept_segment {
     struct hb_segment segment;
 };
 
+enum { HB_FULL_LAYERS = 1, HB_FULL_ENDS = 2 };
+
 struct hb_search {
     struct hb_arena *arena;
     struct hb_arena *scratch;
@@ -135,6 +138,7 @@ struct hb_search {
     struct hb_choice *dives; /* what the first dive found, best first */
     uint32_t dive_count;
     const struct hb_menu *dive_menus; /* that their runs are of */
+    unsigned full; /* where what the last dive tried in vain had its peaks: HB_FULL_... */
     bool done;
     bool given_up;     /* more is to be run or priced than is allowed */
     bool filling;      /* the plan is there: alternatives are looked for */
