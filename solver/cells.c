@@ -78,6 +78,7 @@ static void build_kept(struct hb_search *s, struct hb_kept_segment *k, uint32_t 
     hb_arena_rewind(k->arena, k->start);
     hb_search_priced_spec(s, cell, share, &k->spec);
     struct hb_segment_ask ask = segment_ask_of(s, &k->spec);
+    ask.untried = s->spreads && share == HB_SHARE_EXCEEDED; /* no price holds: hb_search_is_asked */
     k->built = hb_segment_build(k->arena, &ask, &k->segment, &why);
     k->menus = s->plan->searched;
     k->cell = cell;

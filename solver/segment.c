@@ -228,6 +228,7 @@ static struct hb_building *open_build(struct hb_arena *arena, const struct hb_se
                               .s = out,
                               .why = "",
                               .floor = ask->floor,
+                              .untried = ask->untried,
                               .unordered = ask->unchecked,
                               .sized = sized,
                               .device = ask->device,

@@ -126,6 +126,7 @@ struct hb_segment_ask {
      * from where it is kept or makes a value again. */
     bool floor;
     bool unchecked;       /* the caller only compares policies: what the sums say is not tried */
+    bool untried;         /* the same, but times are replayed */
     bool bytes_only;      /* no times at all */
     bool path_only;       /* of the bounds of the time only the first is wanted */
     bool zeros_free;      /* gradients' zeros take no time: their place is not known */

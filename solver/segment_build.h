@@ -35,6 +35,7 @@ struct hb_building {
     struct hb_lend_slot *lends; /* by root: when it holds nothing; null: none ever does */
     struct hb_item *items;
     bool floor;
+    bool untried;   /* see the ask */
     bool unordered; /* all in the order of the sample, whatever that is */
 };
 

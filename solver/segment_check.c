@@ -290,7 +290,7 @@ bool hb_building_check(struct hb_building *w)
 {
     if (w->s->timed && !w->floor)
         w->s->replay = hb_replay_open(w->arena, w->s);
-    bool ok = w->floor ? check_form(w) : check_items(w);
+    bool ok = w->floor ? check_form(w) : w->untried || check_items(w);
     if (!ok)
         w->why = "a program whose form follows from the whole model";
     return ok;
