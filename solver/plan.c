@@ -405,7 +405,7 @@ static void choose_menus(struct hb_search *s)
     }
     hb_queue_put(&s->queue, e.value, e.kind, e.index);
     bool small = !s->plan->space.remat || s->ask->most_policies > 0;
-    s->probed = s->nodes[e.index].first;
+    uint32_t least = s->probed = s->nodes[e.index].first;
     make_menus(s, s->probed, small ? most : most / 2);
     if (small)
         return;
@@ -413,9 +413,11 @@ static void choose_menus(struct hb_search *s)
     if (is_late(s))
         return;
     const struct hb_menu *first = s->plan->menus;
-    make_menus(s, s->probed, most / 2);
-    s->plan->menus = s->plan->searched =
-        hb_menu_join(s->arena, s->ask->spec->model.block_count, s->plan->menus, first);
+    if (s->probed != least) { /* else they are the same again */
+        make_menus(s, s->probed, most / 2);
+        s->plan->menus = s->plan->searched =
+            hb_menu_join(s->arena, s->ask->spec->model.block_count, s->plan->menus, first);
+    }
     hb_nodes_restart(s);
 }
 
