@@ -221,9 +221,8 @@ static int exchange_heads(struct hb_lower *lo, struct hb_layer *y, int in, int64
 /* TPU's kernels are no part of what XLA divides: where a program says no more than that the
  * activations' sequence is split, each device runs them over all of it, queries, result and row
  * sums too, and takes its own part of the result (8B, v5p, fsdp 8 and sequence 8: two
- * bf16[128,2048,32,128] and f32[128,32,2048,128] in a layer's backward pass). What is kept of it is
- * that part (llama2-7b, fsdp 2 and sequence 8, names:q,k,v,attn_ctx: bf16[32,16,32,512,128] beside
- * keys and values bf16[32,16,4096,32,128]). MaxText's programs divide the kernel by the query. */
+ * bf16[128,2048,32,128]). What is kept of it is that part (llama2-7b, fsdp 2 and sequence 8,
+ * attn_ctx: bf16[32,16,32,512,128]). MaxText's programs divide the kernel by the query. */
 static bool is_kernel_whole(const struct hb_lower *lo, const struct hb_layer *y,
                             const struct hb_attention_heads *h)
 {

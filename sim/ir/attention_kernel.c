@@ -151,7 +151,7 @@ static struct hb_value score_value(const struct hb_lower *lo, const char *name,
  * and probability of `narrow` ones: the program has one for the product, the maximum, the sum, the
  * quotient and the second product (xla-h100/11-mistral7b: 20 bytes a score; those of the softmax
  * alone 14), and eight or nine in its backward pass (54 with the scores made again, of which the
- * products and their scores have 30; 20-qwen3-4b: 40, the softmax's own 28). */
+ * products and their scores have 30). */
 struct traffic {
     double all, softmax, all_back, softmax_back;
 };

@@ -481,7 +481,7 @@ static bool is_norm_gathered(const struct hb_lower *lo)
 /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
  * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded or
  * late gathers there too, where the loop's residual lies turned, whose copy for the head's products
- * takes the cast in (20 layers of 5,120, v6e, fsdp 64, two of 8192: copy.456, f32[2,8192,5120]);
+ * takes the cast in (20 layers of 5,120, v6e, fsdp 64: copy.456);
  * MaxText's wherever it is split (llama3-8b, v6e-64, weight_dtype=bfloat16) but on v5e. */
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
@@ -508,9 +508,9 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 
 /* The ring of a table's gradient takes its part of the columns of what the head multiplies: where
  * the parts end with a lane's group they are taken as they lie, and the gradient of the logits is
- * turned in a copy of it, else that is (2 layers of 1024 to 4096 features, 32,000 to 151,936
- * words, 1024 to 8192 tokens, fsdp 8 and 16 of v5e and v5p, tensor 2 as well, 21 steps: copies of
- * bf16[1,8192,128256]; of 2560 and 3584 features, of fewer than five ways and on v6e, 30: none). */
+ * turned in a copy of it, else that is (2 layers of 1024 to 4096 features, fsdp 8 and 16 of v5e
+ * and v5p, tensor 2 as well, 21 steps: copies of bf16[1,8192,128256]; of 2560 and 3584 features, of
+ * fewer than five ways and on v6e, 30: none). */
 static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);

@@ -55,8 +55,7 @@ void hb_moe_order_turned(struct hb_layer *y, uint32_t first, uint32_t last)
 
 /* XLA:GPU scatters what is small together (xla_gpu_reduce_scatter_combine_threshold_bytes): the
  * tokens' gradient then waits for the router's, which is of the combine weights' (granite-moe, one
- * sequence of 8192 over expert 2: bf16[2,8192,1536] with bf16[2,8192,8] at 92, the combine weights'
- * gradient at 86; olmoe of 16,384: bf16[2,16384,2048] alone at 127, before it). */
+ * sequence of 8192 over expert 2: at 92 and 86; olmoe of 16,384: at 127, before it). */
 static const int64_t SCATTERED_TOGETHER = INT64_C(30) << 20;
 
 bool hb_moe_waits_for_router(const struct hb_lower *lo)
@@ -66,9 +65,7 @@ bool hb_moe_waits_for_router(const struct hb_lower *lo)
 }
 
 /* XLA:GPU's product with the outputs reads the weights by place and expert (14 of 15 forward
- * passes, H100 and MI300X: olmoe, fsdp 16 with tensor 2: bf16[16384,64,2560] turned to
- * [1,16384,2560,64]).
- */
+ * passes: olmoe, fsdp 16 with tensor 2: bf16[16384,64,2560] turned to [1,16384,2560,64]). */
 void hb_moe_turn_weights(struct hb_step_op *sum, const int64_t *masks)
 {
     const int64_t turned[] = {masks[0], masks[1], masks[3], masks[2], -1};

@@ -35,9 +35,8 @@ static struct hb_shape spread_shape(const struct hb_body *b, const struct hb_ste
 }
 
 /* In a pipeline's stage one fusion makes both (pr85/pp8/good,batch=64,ragged:
- * loop_select_transpose_fusion.4, bf16[1,16,65536,2048] and bf16[1,65536,16,2048]), which is made
- * again beyond the limit in one way only: with the layer's backward pass, not from its forward pass
- * on (there 183 and 263, 189 and 271). */
+ * bf16[1,16,65536,2048] and bf16[1,65536,16,2048]), which is made again beyond the limit in one way
+ * only: with the layer's backward pass, not from its forward pass on. */
 static bool makes_both(const struct hb_body *b)
 {
     return b->y->together > 1;
