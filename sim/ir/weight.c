@@ -19,25 +19,22 @@ static enum hb_tiling tiling_of(const struct hb_lower *lo, bool rows)
 }
 
 /* How stacks of gradients lie, and sums of them (experts whose rows are sorted: e_down's alone in
- * the order that its kernel writes, f32[48,128,768,64] in 2304 MiB of qwen3-30b over 32 of v5p, and
- * accumulated f32[16,64,1024,32] twice). */
+ * the order that its kernel writes, f32[48,128,768,64] in 2304 MiB of qwen3-30b over 32). */
 enum hb_tiling hb_weight_grad_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     return tiling_of(lo, l->row_major);
 }
 
 /* How copies of them lie: between padded gathers alike, else with what is gathered outermost
- * (qwen3-30b over 64: bf16[12,128,768,32] in 288 MiB on v5p, in 72 on v5e and v6e; over 32 of v5p
- * bf16[12,128,768,64] in 144). */
+ * (qwen3-30b over 64: bf16[12,128,768,32] in 288 MiB on v5p, in 72 on v5e and v6e). */
 static enum hb_tiling copy_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     return tiling_of(lo, l->row_major && lo->gather_form == HB_GATHER_PADDED);
 }
 
 /* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
- * with it along the lanes, padded where it is narrower than those: wq's, wk's and wv's
- * ([32,64,4096] in 32; not gate's and up's), experts' gate and up (mixtral/base:
- * bf16[32,8,64,14336] in 896, not 448). */
+ * with it along the lanes, padded where it is narrower: wq's, wk's and wv's (not gate's and up's),
+ * experts' gate and up (mixtral/base: bf16[32,8,64,14336] in 896, not 448). */
 static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     if (lo->gather_form != HB_GATHER_PADDED || lo->maxtext || l->gather_dim < 0 || l->row_major)
@@ -100,9 +97,8 @@ static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
     bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
     bool wanted =
         needs_cast(lo, l) && !is_one_lane_row(lo, l) && (hoisted || lo->spec->step.cast_upfront);
-    /* 8B,f64,b8,bf16params: w_down's copy all the same; dslite,f64,ragged,bf16params: e_down's,
-     * bf16[27,64,1408,32] in 594 MiB. Of nested stacks an outer block's slice is enough (qwen3-30b
-     * over 64 of v5e, in 3: bf16[1,16,128,768,32]). */
+    /* 8B,f64,b8,bf16params: w_down's copy all the same. Of nested stacks an outer block's slice is
+     * enough (qwen3-30b over 64 of v5e, in 3: bf16[1,16,128,768,32]). */
     bool moved = hoisted && l->gather_dim == l->rank - 1 && (l->row_major || is_shard_minor(lo, l));
     if (l->transposed != HB_NONE || (l->end ? !is_cast_once(lo, l) : !(wanted || moved)))
         return;
@@ -242,8 +238,7 @@ void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint
     hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, name, part, whole);
 }
 
-/* A ring moves as much as the gather or the sum that it replaces, piece by piece under the product,
- * and holds no buffer of its own. */
+/* As much as the gather or the sum that it replaces, piece by piece, without a buffer. */
 static void send_round(struct hb_lower *lo, const struct hb_leaf *l, enum hb_op_kind kind)
 {
     bool gather = kind == HB_OP_ALL_GATHER;
@@ -294,9 +289,7 @@ static void send_over(struct hb_op *op, enum hb_axis axis)
 }
 
 /* A trip of XLA:GPU's loop takes its slices out of the stacks, of weights that nothing casts or
- * gathers (llama8b and mixtral in bf16, 1024 tokens: two bf16[1,4096,14336] and, turned,
- * bf16[4096,14336]; two bf16[8,14336,4096] and bf16[1,8,14336,4096]; on H100 and MI300X, with
- * tensor 2, data 2). */
+ * gathers (llama8b in bf16, 1024 tokens: two bf16[1,4096,14336] and, turned, bf16[4096,14336]). */
 static bool is_sliced(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     return !lo->habits->rings && hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && l->matrix &&
@@ -311,6 +304,23 @@ static bool is_gathered_by_rows(const struct hb_lower *lo, const struct hb_leaf 
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     return lo->p->compiler == HB_XLA_TPU && lo->spec->stack.axis == 0 && l->rank == 2 &&
            l->gather_dim == 0 && part.dim[0] % HB_TPU_SUBLANES != 0 && part.dtype == HB_DT_BF16;
+}
+
+/* XLA:TPU gathers over the expert axis and fsdp at once, the devices outermost: a copy puts experts
+ * and features in order, and one more the tiles where the features are last (phi-3.5-moe, ragged,
+ * fsdp 16 with expert 8: bf16[128,2,6400,256] at 243, [1,8,2,6400,16,256] at 245, [16,6400,4096] at
+ * 250, 800 MiB each). */
+static void order_gathered(struct hb_lower *lo, struct hb_leaf *l)
+{
+    int copies = l->gather_dim == l->rank - 1 ? 2 : 1;
+    if (lo->p->compiler != HB_XLA_TPU || l->gather_dim < 0 || l->fsdp_ways < 2)
+        return;
+    for (int i = 0; i < copies; i++) {
+        uint32_t copy = hb_temp(lo, hb_name(lo, l->name, ", gathered, in order"),
+                                HB_CAT_COMMUNICATION, hb_buf_shape(lo, l->gathered));
+        hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "order ", l->name), l->gathered, copy);
+        l->gathered = copy;
+    }
 }
 
 uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
@@ -345,8 +355,10 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     struct hb_op *op = &lo->p->ops[lo->p->op_count - 1];
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = l->fsdp_ways * hb_larger(l->expert_ways, 1);
-    if (l->expert_ways > 1)
+    if (l->expert_ways > 1) {
         send_over(op, HB_AX_EXPERT);
+        order_gathered(lo, l);
+    }
     if (l->narrow && dtype != HB_DT_F8)
         l->gathered = hb_narrow_weight(lo, l, l->gathered, true);
     return l->gathered;
