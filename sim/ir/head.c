@@ -236,15 +236,19 @@ static bool is_short_ring_late(const struct hb_lower *lo)
     return lo->local.batch == 1 && hb_head_ring(lo);
 }
 
+static bool sorts_rows(const struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->spec->model;
+    const struct hb_block *b = &m->blocks[m->block_count - 1];
+    return hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe);
+}
+
 /* Sorted experts of one sequence that fetch: the f32 logits stay to the end (qwen3-30b, 12 layers,
  * over 64, with layer inputs or q, k and v on the host; not of two or four sequences, nor of the
  * einsum), on v5e and v5p with the head's gradient, which between late gathers comes at once. */
 static bool sorts_and_fetches(const struct hb_lower *lo)
 {
-    const struct hb_model *m = &lo->spec->model;
-    const struct hb_block *b = &m->blocks[m->block_count - 1];
-    return hb_offloads(lo) && lo->local.batch == 1 && hb_block_mixes(b) &&
-           hb_layer_sorts_rows(&b->moe);
+    return hb_offloads(lo) && lo->local.batch == 1 && sorts_rows(lo);
 }
 
 static bool is_label_alone(const struct hb_lower *lo)
@@ -278,7 +282,8 @@ static bool waits_in_ring(const struct hb_lower *lo)
 {
     bool sends = hb_sends(lo, lo->spec->model.block_count - 1);
     bool nothing = lo->spec->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || sends);
-    return hb_head_goes_round(lo) && (mixes(lo) ? nothing && !over_tensor(lo) : sends);
+    bool experts = nothing && !over_tensor(lo) && !(sorts_rows(lo) && lo->local.batch > 1);
+    return hb_head_goes_round(lo) && (mixes(lo) ? experts : sends);
 }
 
 /* They come behind the layers, but dense ones of v5e (49 of 54 on v5p and v6e). */
@@ -348,7 +353,8 @@ bool hb_head_both_wait(const struct hb_lower *lo)
 {
     /* Beside such a ring the f32 logits of one sequence stay, but in accumulation loops. */
     if (waits_in_ring(lo))
-        return is_behind(lo) && lo->local.batch == 1 && !over_tensor(lo) && !hb_accumulates(lo);
+        return is_behind(lo) && lo->local.batch == 1 && !over_tensor(lo) && !hb_accumulates(lo) &&
+               (hb_offloads(lo) || !sorts_rows(lo));
     return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind_both(lo) ||
            hb_head_post_order(lo);
 }
