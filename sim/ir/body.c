@@ -96,7 +96,7 @@ static uint32_t make_value(struct hb_body *b, int v)
 {
     const struct hb_value *value = &b->y->values[v];
     struct hb_shape shape = value->shape;
-    if (value->mask && b->saved->keep[v] == HB_KEEP_NO)
+    if (value->mask && !value->wide_mask && b->saved->keep[v] == HB_KEEP_NO)
         shape.dtype = HB_DT_PRED;
     uint32_t buf =
         hb_temp_tiled(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, shape, value->tiling);
@@ -258,34 +258,39 @@ uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from)
     return copy;
 }
 
-/* Late gathers over many devices leave the shards' dimension outermost; what the layer's own
- * products are made again from, and w_down for the activation's gradient, is turned (olmoe,v6e,f64
- * and f256: copies of two of three gathered weights up to 254; dslite,f256 the same; not over 4).
- */
-static void turn_gathered(struct hb_body *b, uint32_t leaf)
+/* Shards narrower than a row of lanes come out of their gathers outermost; what the layer's own
+ * products are made again from, and w_down for the activation's gradient, is turned (olmoe,v6e,f64:
+ * copies of two of three up to 254; v5e, f32: at 521 and 534; not over 16; nor padded ones). Where
+ * places do not fill the lanes all products read w_down turned, and it alone (2,048 tokens, 320
+ * places: at 290). */
+static void turn_gathered(struct hb_body *b, uint32_t leaf, bool alone)
 {
-    struct hb_lower *lo = b->lo;
-    if (leaf == HB_NONE || !hb_gathers_late(lo))
+    struct hb_leaf *l = &b->lo->leaves[leaf];
+    if (leaf == HB_NONE || hb_gathers_padded(b->lo) || l->gathered == HB_NONE ||
+        hb_div_up(l->dim[l->gather_dim].size, l->fsdp_ways) >= HB_TPU_LANES)
         return;
-    if (lo->leaves[leaf].gathered != HB_NONE)
-        hb_body_turn_weight(b, leaf, lo->leaves[leaf].gathered);
+    uint32_t copy = hb_body_turn_weight(b, leaf, l->gathered);
+    l->gathered = alone ? copy : l->gathered;
 }
 
-/* XLA:TPU gathers experts before the masks are made (olmoe, f256: from 98 to 109, the masks at 239;
- * phimoe,v5p,f64: 198 to 215 and 220; in the forward pass 168 to 175 and 185). */
-static void gather_experts(struct hb_body *b)
+/* XLA:TPU gathers experts before the masks are made (olmoe, f256: from 98 to 109, and at 239). */
+static void gather_experts(struct hb_body *b, const struct hb_step_op *masks)
 {
+    const struct hb_shape *m = &b->y->values[masks->out[0]].shape;
+    bool full = m->dim[m->rank - 1] % HB_TPU_LANES == 0;
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
         if (b->lo->leaves[i].rank == HB_LEAF_RANK && b->lo->leaves[i].held)
             hb_body_weight(b, i);
-    turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_up"));
-    turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_down"));
+    if (full)
+        turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_up"), false);
+    turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_down"), !full);
 }
 
 uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v)
 {
-    uint32_t copy = hb_temp(b->lo, hb_body_name(b, v, ", turned for its ring"), HB_CAT_WORKING,
-                            hb_buf_shape(b->lo, from));
+    uint32_t copy =
+        hb_temp_tiled(b->lo, hb_body_name(b, v, ", turned for its ring"), HB_CAT_WORKING,
+                      hb_buf_shape(b->lo, from), b->y->values[v].tiling);
     hb_emit_simple(b->lo, HB_OP_COPY, "turn for its ring", from, copy);
     return copy;
 }
@@ -320,7 +325,7 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
     if (!makes_buffers(b, s))
         return;
     if (s->experts_there)
-        gather_experts(b);
+        gather_experts(b, s);
     if (s->spread > 0)
         hb_spread_rows(b, s);
     make_outputs(b, s, place);

@@ -34,6 +34,8 @@ static uint32_t grad_place(struct hb_body *b, int v, bool in_place_of_value)
     b->shared[v] = false;
     if (in_place_of_value && b->now[v] != HB_NONE && b->stack[v] != b->now[v])
         return hb_temp_in_place(b->lo, name, HB_CAT_WORKING, b->now[v]);
+    if (value->wide_mask)
+        return hb_temp(b->lo, name, HB_CAT_WORKING, grad_shape(b, value));
     return hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling);
 }
 
@@ -112,6 +114,8 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
         hb_emit_write(&e, full);
         hb_emit(lo, &e);
         b->full_dw[s->leaf - b->y->first_leaf] = full;
+        if (s->sum_follows && !b->sums_wait)
+            reduce_grad(b, s->leaf - b->y->first_leaf);
         return;
     }
     if (l->grad == HB_NONE && !l->grad_fused)
@@ -125,8 +129,7 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
 
 /* The weight gradients of the step and of its siblings, products of the same input (8B-L16,v5e,f64:
  * both from 815 and 828 on, the gathered weights to 838 and 856); where memory is so scarce that
- * the logits are made again, one by one (70B/base: from 840 and 868 on, the weights to 853 and
- * 882). */
+ * the logits are made again, one by one (70B/base: from 840 and 868 on). */
 static void first_weights(struct hb_body *b, const struct hb_step_op *s)
 {
     for (uint32_t i = b->y->step_count; i-- > 0;) {
@@ -163,8 +166,7 @@ static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t
 
 /* The gradient of a residual that is split over tensor, whole for the product whose parts were
  * scattered into it (70B,f64t4,lin,spres on XLA:GPU: bf16[4,4096,8192] from before the activation's
- * gradient to the weight's; XLA:TPU, ring/f16t4,spres: bf16[2,4096,4096] of the layer's output, and
- * of the attention's). */
+ * gradient to the weight's; XLA:TPU, ring/f16t4,spres: bf16[2,4096,4096]). */
 static uint32_t gather_grad(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
 {
     struct hb_lower *lo = b->lo;

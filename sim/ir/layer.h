@@ -38,6 +38,7 @@ struct hb_value {
     bool in_parts;     /* its stack has this device's part over the sequence axis */
     bool weighs;       /* a mask that serves as the weights, too: what flows back into them */
     bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */
+    bool wide_mask;    /* no predicate there either */
 };
 
 struct hb_step_op {
@@ -77,6 +78,7 @@ struct hb_step_op {
     bool with_next;          /* made again, the next step's result is made with its own */
     bool experts_there;      /* the experts' gathered weights are there before it */
     bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
+    bool sum_follows;        /* and is summed over the devices as soon as it is made */
     bool parts_beside;       /* of its input's gradient: both are read by what follows */
     bool grad_late;          /* of a product: its weight's gradient waits for the layer's end */
     bool off_early;          /* the other's comes with those of the activation ... */

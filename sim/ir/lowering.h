@@ -186,6 +186,14 @@ static inline bool hb_gathers_late(const struct hb_lower *lo)
 {
     return lo->gather_form == HB_GATHER_LATE;
 }
+static inline bool hb_gathers_padded(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_PADDED;
+}
+static inline bool hb_gathers_beside(const struct hb_lower *lo)
+{
+    return lo->gather_form == HB_GATHER_BESIDE;
+}
 
 /* --- emit.c: verbs --- */
 

@@ -13,10 +13,9 @@ static bool gathers_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 }
 
 /* MaxText's einsum works on a device's own tokens; the weights of all experts come to it
- * (mixtral-8x7b, expert 4 and fsdp 8, with one and two sequences: bf16[8,4096,14336] three times;
- * deepseek2-16b, expert 4 and fsdp 4). So do a plain program's ragged products, everywhere
- * (moe_ragged over expert 8, and over fsdp 2 and expert 4, 64 experts, on v5p, H100 and MI300X:
- * all-gather to bf16[64,2048,1408], no exchange of rows). */
+ * (mixtral-8x7b, expert 4 and fsdp 8: bf16[8,4096,14336] three times). So do a plain program's
+ * ragged products, everywhere (moe_ragged over expert 8, and over fsdp 2 and expert 4, 64 experts,
+ * on v5p, H100 and MI300X: all-gather to bf16[64,2048,1408], no exchange of rows). */
 static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 {
     if (hb_moe_ways(lo) == 1)
@@ -28,8 +27,8 @@ static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 
 /* XLA:GPU's einsum brings the tokens of all devices of the expert axis to each, which makes the
  * masks of its own experts for them, and adds up what the others' made of its own (granite-3b-moe,
- * expert 8 alone, beside data 4 and fsdp 4, expert 2 and 4, tensor 2 and 4: all-gather to
- * bf16[16,4096,1536], bf16[65536,5,1024]; no exchange of rows; in a pipeline's stage rows are). */
+ * expert 8: all-gather to bf16[16,4096,1536], no exchange of rows; in a pipeline's stage rows are).
+ */
 static struct hb_moe_routed find_routed(const struct hb_lower *lo, const struct hb_moe *m,
                                         int64_t batch)
 {
@@ -75,8 +74,7 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t d = lo->spec->model.d_model;
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     int64_t et = lo->spec->sharding.expert_tensor > 0 ? lo->spec->sharding.expert_tensor : tp;
-    /* The lab's ragged experts are whole on every device of the expert axis in the arguments too
-     * only where the program says so: its leaves are split over expert in both dispatches. */
+    /* The lab's leaves are split over expert in both dispatches. */
     int64_t ep = hb_moe_ways(lo) * (tp / et);
     struct hb_split router[2] = {{d, 1}, {m->experts, 1}};
     y->expert_leaf = !lo->spec->sharding.router_over_expert;
@@ -102,10 +100,10 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
     /* A grouped product reads weights row by row: copies of their stacks are not laid out for
      * least padding (qwen30a3,f64,ragged: f32[48,128,768,32] takes 2304 MiB, not 576);
      * a scan over another dimension transposes them anyway (deepseek3-671b/mu_bf16). */
-    for (uint32_t i = first; i < lo->leaf_count; i++)
+    for (uint32_t i = first; i < lo->leaf_count; i++) {
         lo->leaves[i].expert_ways = comes_to_tokens(lo, m) ? ep : 0;
-    for (uint32_t i = first; i < lo->leaf_count; i++)
         lo->leaves[i].row_major = hb_layer_sorts_rows(m) && !lo->maxtext;
+    }
     y->expert_leaf = false;
     if (m->router_bias) {
         struct hb_split bias = {m->experts, 1};
@@ -140,9 +138,8 @@ static void expand_ragged(struct hb_lower *lo, struct hb_layer *y, uint32_t firs
     }
 }
 
-/* Buffers are as long as the worst case; time is that of an even load. */
-/* Rows that grouped products work on: a tile that two experts share is visited for both (jax,
- * experimental/pallas/ops/tpu/megablox/gmm.py, make_group_metadata). */
+/* Rows that grouped products work on, of an even load: a tile that two experts share is visited for
+ * both (jax, experimental/pallas/ops/tpu/megablox/gmm.py, make_group_metadata). */
 static double visited_rows(const struct hb_lower *lo, const struct hb_moe *m,
                            const struct hb_moe_routed *r)
 {
@@ -152,8 +149,7 @@ static double visited_rows(const struct hb_lower *lo, const struct hb_moe *m,
     return rows + (double)(r->experts - 1) * (double)lo->habits->group_tile;
 }
 
-/* XLA:GPU's products over operands spread by expert multiply the zeros, too (H100, 64 experts:
- * bf16[98304,131072] with bf16[131072,1408], where a token's rows are 2048 wide). */
+/* XLA:GPU's products over operands spread by expert multiply the zeros, too. */
 static double made_rows(const struct hb_lower *lo, const struct hb_moe *m,
                         const struct hb_moe_routed *r)
 {
@@ -184,8 +180,7 @@ static int exchange_rows(struct hb_lower *lo, struct hb_layer *y, int in, struct
 /* Rows that come from other devices: at the end of the experts' backward pass the sorted rows and
  * the outputs' gradient wait for the late weight gradients, with the activation and both gradients
  * of the hidden width, while the outputs are made again and sent back for the router's gradient
- * beside the rows' own (deepseek3-671b/ep16: five bf16[524288,7168] and three of 2048;
- * deepseek2-16b over 16: five of 2048, three of 1408). */
+ * beside the rows' own (deepseek3-671b/ep16: five bf16[524288,7168] and three of 2048). */
 static int sort_rows(struct hb_lower *lo, struct hb_layer *y, int in, const struct hb_moe_routed *r)
 {
     int64_t d = lo->spec->model.d_model;

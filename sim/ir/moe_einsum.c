@@ -11,11 +11,9 @@ static bool hides_gathers(const struct hb_lower *lo)
 }
 
 /* An expert axis beside fsdp: the partitioner gathers the batch of all devices where the experts'
- * inputs are made (mixtral,f32e8: bf16[256,4096,4096]; phi35moe, fsdp 2 and 4 with expert 2, 4 and
- * 8, H100: bf16[4,4096,4096] to [16,4096,4096]), for the constraint on them (64 experts on v6e,
- * fsdp 128, 32 and 16 with expert 2 and 4, 1 to 4 sequences a device, without: none of ten); beside
- * tensor parallelism from fsdp 8 and 4 experts' ways on (olmoe, v6e, f32e4t2, f16e4t4; not
- * mixtral,f4e4t4, f8e2t2, f8e2t4, f32e2t4, with a whole residual, too). */
+ * inputs are made, for the constraint on them (mixtral,f32e8: bf16[256,4096,4096]; without it none
+ * of ten); beside tensor parallelism from fsdp 8 and 4 experts' ways on (olmoe, v6e, f32e4t2; not
+ * mixtral,f4e4t4, f8e2t2, f32e2t4). */
 enum { TENSOR_GATHER_WAYS = 8, TENSOR_EXPERT_WAYS = 4 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
@@ -37,10 +35,8 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
     double kept = (double)r->tokens + (double)(r->batch * r->masked) * (double)r->capacity;
     s->back_moved_bytes = 2 * kept * (double)d * (double)hb_dtype_bits(lo->compute) / 8;
     /* XLA:TPU gathers the gradient of a device's own tokens when what that was made from is gone
-     * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone; olmoe
-     * on v6e and v5p, fsdp 32 with expert 2, 4 and 8, 64 with 4), on v5e beside what the
-     * weights' gradients are made of (f32e2, f16e4: bf16[512,2048,2048] from before those on; of
-     * 256 sequences bf16[256,4096,2048] at 1531 of 2636, no mask nor its gradient). */
+     * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone), on
+     * v5e beside what the weights' gradients are made of (f32e2: bf16[512,2048,2048]). */
     s->back_scratch_after = lo->habits->rings && !tensor;
     if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
@@ -76,8 +72,7 @@ static void keep_choices(struct hb_lower *lo, struct hb_layer *y, const struct h
 }
 
 /* For the way back the places of all tokens that it is handed come to a device as a mask
- * (granite-3b -moe, 40 experts over 8, 8 of them a token: pred[16,4096,8,1024] beside masks of
- * bf16[65536,5,1024] and their gradient). */
+ * (granite-3b-moe, 40 experts over 8: pred[16,4096,8,1024] beside bf16[65536,5,1024]). */
 static int join_places(struct hb_lower *lo, struct hb_layer *y, int probs, const int64_t *masks)
 {
     struct hb_value v =
@@ -102,16 +97,26 @@ static bool gathers_less(const struct hb_lower *lo, const struct hb_layer *y, co
     return plain_bytes(weight) < hb_add_sat(plain_bytes(weights), plain_bytes(mask));
 }
 
+/* Masks along whose lanes neither places nor experts fill a row are turned to have the tokens
+ * there, as the weights themselves (64 experts, 320 and 480 places: bf16[8,2048,64,320] at 295 and
+ * 299; 128 experts: pred[2,4096,128,320]). */
+static bool is_wide(const struct hb_lower *lo, const struct hb_moe_routed *r)
+{
+    return hb_moe_ways(lo) == 1 && r->capacity % HB_TPU_LANES != 0 && r->masked % HB_TPU_LANES != 0;
+}
+
 /* The weights that put the experts' outputs together, and their mask, which is returned. */
 static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
                         const struct hb_moe_routed *r, const int64_t *masks, int *out_combine)
 {
-    bool narrow = lo->habits->masks_narrow;
+    bool narrow = lo->habits->masks_narrow, wide = narrow && is_wide(lo, r);
     bool own = hb_moe_is_own_einsum(lo, y);
     int places = r->joins ? join_places(lo, y, probs, masks) : -1;
     struct hb_value v =
         hb_moe_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
+    v.wide_mask = wide;
+    v.tiling = wide ? HB_TILE_MINOR : v.tiling;
     *out_combine = hb_moe_mix(lo, y, v,
                               (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE,
                                                      .in = {probs, places},
@@ -128,10 +133,10 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     int disp = hb_moe_mix(
         lo, y, hb_moe_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
         (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
-    /* An iteration of a pipeline makes the mask again from the weights, and keeps the activation
-     * for its product (pr85/pp8: bf16[16384,16,640] once a layer, bf16[1,16,2048,4,640]). */
+    /* An iteration of a pipeline makes the mask again from the weights (pr85/pp8). */
     y->values[disp].cheap = true;
     y->values[disp].mask = narrow;
+    y->values[disp].wide_mask = wide;
     y->values[disp].weighs = narrow && !own;
     y->values[disp].fused = !narrow && y->together < 2;
     y->steps[y->step_count - 1].no_grad = true;
@@ -162,8 +167,7 @@ static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
 
 /* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
  * wait for the layer's end, and XLA:CUDA, which hides the gather of the outputs' gradient behind
- * the experts, makes that of the combine weights when the activation's is there (granite-3b-moe,
- * fsdp 4 with expert 8: at 122, the outputs again at 116, products of weights from 143 on). */
+ * the experts, makes that of the combine weights when the activation's is there. */
 static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t first,
                          uint32_t last, const struct hb_step_op *gather)
 {

@@ -48,8 +48,7 @@ int hb_moe_mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struc
 }
 
 /* XLA:TPU's ragged products are calls: gate's and up's gradients are made in a pass of their own,
- * which reads what is kept where it lies (bwd/mlp=moe_ragged,remat=none: two bf16[32768,2816]
- * beside six stacks of them, from 653 to 870 and 873). */
+ * which reads what is kept where it lies (bwd/mlp=moe_ragged,remat=none: two bf16[32768,2816]). */
 static void read_in_stacks(struct hb_layer *y, const struct hb_step_op *act)
 {
     for (int i = 0; i < act->in_count; i++)
@@ -81,8 +80,7 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
 /* XLA:TPU's einsum over experts that are all of a device's own, or over an axis with their weights
  * between more than four ways of fsdp: it gathers the axis's tokens and makes the masks of its own
  * experts, both in one fusion, and the combine weights' gradient behind those of the experts (fsdp
- * 8 with expert 2, v5e: pred and bf16[2,4096,32,1024] at 344, the gradient at 507, weights' rings
- * from 459; fsdp 16 with 4, v6e and v5p; fsdp 32 with 2: at 477). Between fewer it comes first,
+ * 8 with expert 2, v5e: at 344 and at 507, weights' rings from 459). Between fewer it comes first,
  * from outputs made again (fsdp 2 with expert 4: at 185, the outputs' gradient at 249). */
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 {
@@ -91,8 +89,7 @@ bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 }
 
 /* The gradients of whose weights go round in rings: these read the rows, the activation and the
- * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones, whose
- * parts all come at once (2 and 4 ways with tensor 2 to 8 or expert 4 and 8, six: none). */
+ * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones. */
 static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
 {
     return hb_moe_is_own_einsum(lo, y) && hb_in_rings(lo) && !hb_head_short_ring(lo);
@@ -115,8 +112,8 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     int up = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_up"), v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
-     * gradients, the first of which lies where the activation's was. In units that are made again
-     * it stays (llama4-scout on MI300X, four layers: five bf16[32768,8192]). */
+     * gradients, the first of which lies where the activation's was. In units made again it stays.
+     */
     y->values[act].fused = y->together < 2 && !hb_layer_made_whole(lo, y);
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;
@@ -145,8 +142,12 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, down, v);
     y->steps[y->step_count - 1].grad_inline = inside;
-    for (uint32_t i = first; i < y->step_count; i++)
-        y->steps[i].grad_by_size = hb_moe_is_own_einsum(lo, y) && !goes_round(lo, y);
+    /* Sums follow their gradients, but on v5e (olmoe, fsdp 64: on v6e from 312, 405 and 408). */
+    bool by_size = hb_moe_is_own_einsum(lo, y) && !goes_round(lo, y);
+    for (uint32_t i = first; i < y->step_count; i++) {
+        y->steps[i].grad_by_size = by_size;
+        y->steps[i].sum_follows = by_size && hb_moe_ways(lo) == 1 && !hb_gathers_beside(lo);
+    }
     return out;
 }
 

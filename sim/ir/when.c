@@ -32,11 +32,6 @@ static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l
     return b->lo->habits->rings && l->held && l->rank == HB_LEAF_RANK;
 }
 
-static bool runs_beside(const struct hb_body *b)
-{
-    return b->lo->gather_form == HB_GATHER_BESIDE;
-}
-
 /* XLA:TPU's ragged experts sum their gradients in calls of their own, no rings, which in unrolled
  * layers do not wait (phimoe,f8,loop,ragged: psum in each layer, one layer's three
  * bf16[65536,6400]). */
@@ -65,17 +60,16 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
 
 bool hb_body_sorts_beside(const struct hb_body *b)
 {
-    return runs_beside(b) && hb_layer_sorts_rows(&b->y->block->moe);
+    return hb_gathers_beside(b->lo) && hb_layer_sorts_rows(&b->y->block->moe);
 }
 
 /* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes
- * before the gradient of its rows where it is the smaller of the two (olmoe over 4, 64, 256:
+ * before the gradient of its rows where it is the smaller of the two (olmoe over 4, 64:
  * bf16[64,2048,1024] before bf16[64,8,640,2048]), after it where it is not, and at the layer's end
  * where it is more than its rows of both widths, which it sets free (mixtral over 64: 896 MiB
- * behind 80 and 280). Those that go round in rings wait as well (moeFG/base; olmoe over 8, 32).
- * v5e's sorted ones, whose sums come behind all three, do not wait: down's behind the first
- * gradient of rows, that one's own, then the other two (deepseek-moe-16b, fsdp 64, data 2 and
- * expert 2: rows at 487, bf16[64,1408,2048] from 492). */
+ * behind 80 and 280). Those in rings wait as well (moeFG/base). v5e's sorted ones, whose sums come
+ * behind all three, do not: down's behind the first gradient of rows, that one's own, then the
+ * others (deepseek-moe-16b, fsdp 64, data 2: rows at 487, bf16[64,1408,2048] from 492). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
@@ -131,13 +125,14 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_FIRST;
     if (s->grad_late || is_put_by(b, l) || s->spread > 0)
         return HB_WHEN_LATE;
-    if (runs_beside(b) && l->held && l->rank == 2)
+    bool sorted = l->rank == HB_LEAF_RANK && hb_layer_sorts_rows(&b->y->block->moe);
+    if (hb_gathers_beside(b->lo) && l->held && l->rank > 1 && !sorted)
         return HB_WHEN_FIRST;
     if (is_gathered_experts(b, l))
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
     if (waits_for_fusion(b, s))
         return HB_WHEN_LATE;
-    bool padded = lo->gather_form == HB_GATHER_PADDED, late = hb_gathers_late(lo);
+    bool padded = hb_gathers_padded(lo), late = hb_gathers_late(lo);
     bool two = !l->experts && l->rank > 1 && hb_weight_grad_partial(lo, l);
     bool mlp = padded && l->held;
     if ((padded || late) && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused &&
