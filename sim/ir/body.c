@@ -260,13 +260,14 @@ uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from)
 
 /* Shards narrower than a row of lanes come out of their gathers outermost; what the layer's own
  * products are made again from, and w_down for the activation's gradient, is turned (olmoe,v6e,f64:
- * copies of two of three up to 254; v5e, f32: at 521 and 534; not over 16; nor padded ones). Where
- * places do not fill the lanes all products read w_down turned, and it alone (2,048 tokens, 320
- * places: at 290). */
+ * copies of two of three up to 254; v5e, f32: at 521 and 534; not over 16, nor padded ones), over
+ * an expert axis for two ops of v6e (f32e2: 154, 166), which is not told. Where places do
+ * not fill the lanes all products read w_down turned, and it alone (320 places: at 290). */
 static void turn_gathered(struct hb_body *b, uint32_t leaf, bool alone)
 {
     struct hb_leaf *l = &b->lo->leaves[leaf];
-    if (leaf == HB_NONE || hb_gathers_padded(b->lo) || l->gathered == HB_NONE ||
+    bool plain = hb_weight_gathers_plain(b->lo) && hb_ways(b->lo, HB_AX_EXPERT) > 1;
+    if (leaf == HB_NONE || hb_gathers_padded(b->lo) || plain || l->gathered == HB_NONE ||
         hb_div_up(l->dim[l->gather_dim].size, l->fsdp_ways) >= HB_TPU_LANES)
         return;
     uint32_t copy = hb_body_turn_weight(b, leaf, l->gathered);

@@ -125,7 +125,6 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     keep_choices(lo, y, r, masks);
     y->steps[y->step_count - 1].scratch[0] = hb_shape_make(HB_DT_PRED, masks);
     y->steps[y->step_count - 1].scratch_count = narrow ? 0 : 1;
-    /* moeT/base: the router's gradient is made of it at once (fusion.608, 160 MiB for a moment). */
     y->steps[y->step_count - 1].eager = narrow || r->joins;
     /* One fusion makes both (broadcast_compare_fusion: pred and bf16[8,4096,64,640]). */
     y->steps[y->step_count - 1].with_next = own;
