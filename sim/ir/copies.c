@@ -1,38 +1,46 @@
 /* XLA's latency-hiding scheduler on what the optimizer does with states on the host: see copies.h.
  *
- * The step's end, as the memory scheduler left it, is a row of ops:
+ * The step's end is a row of ops: the loss, the layers' backward pass, the gradients' norm, then
  *
- *   ... the loss, the layers' backward pass, the gradients' norm,
  *   fetch m, m is there, fetch v, v is there, update w, send m, m is gone, send v, v is gone, ...
  *
- * It is gone through from behind, with a clock that runs backwards. Of the ops whose users all have
- * their place, next is (latency_hiding_scheduler.cc, ReadySetLt, without its aggressive rules):
+ * in the memory scheduler's order (order_depth.c in sim/graph has it for whole graphs): results by
+ * what is above them. It is gone through from behind, with a clock that runs backwards. Of the ops
+ * whose users all have their place, next is (latency_hiding_scheduler.cc, ReadySetLt):
  *
- *   the end of a copy, while less than five are under way, on v5e of the longest one (17 of 17
- *   schedules; elsewhere of the last in the row, 16 of 16);
- *   else what waits least: a copy's start, until the copy's time is over, for what it moves;
- *   else a start that lets another copy's end be placed; an op that a copy's end stands before;
- *   and of equals the last in the row.
+ *   the end of a copy, while less than five are under way, on v5e of the longest one, elsewhere of
+ *   the last in the row; else what waits least: a copy's start, until the copy's time is over, for
+ *   what it moves; else a start that lets another copy's end be placed; an op that a copy's end
+ *   stands before; and of equals the last in the row.
  *
- * So what is on its way over the layers' pass are the states of the weights that are updated first,
- * the largest mostly: their copies back were the last to be started (mistral-24b on v5p: of 5886
- * pairs of copies and updates 5879 stand as in the compiler's schedule; 70B on 256: 99 of 100). */
+ * Of 38 dumped rows that are depth-first 24 stand to the copy, four more but for ties. Over the
+ * layers' pass copies of the weights that are updated first are on their way: those were the last
+ * to be started. */
 #include "sim/ir/copies.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/head.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
 
 static const double LONG = 1e18; /* over any copy: the layers' way */
+/* A copy of less takes as long (24 modules with microbatches: pairs of copies in the order of the
+ * schedule 99.1 of 100, without it 97.0). */
+static const double LEAST_BYTES = 3 << 20;
 
 enum {
-    MOMENT = 2,  /* of a leaf's states the first one's */
-    AT_ONCE = 5, /* copies between host and device under way */
-    SLOWER = 4   /* a byte's way to the host is so many times as long as an all-reduce's */
+    MOMENT = 2,   /* of a leaf's states the first one's */
+    POINTER = 8,  /* bytes */
+    LOGITS = 6,   /* bytes each, in f32 and bf16 */
+    AT_ONCE = 5,  /* copies between host and device under way */
+    SLOWER = 4,   /* a byte's way to the host is so many times as long as an all-reduce's ... */
+    FASTER = 1000 /* ... and as to the memory: that parts what else were at once */
 };
 
 bool hb_copies_queued(const struct hb_lower *lo)
@@ -68,25 +76,37 @@ static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
 
 enum node_kind { GRADIENT, LOSS, LAYERS, FETCH, FETCHED, UPDATE, SEND, SENT };
 
+/* States of the two weights that an update may be of, one behind the other. An update of all that
+ * none makes alone is 0, else it is the one that it makes. */
+enum { SLOTS = 2 * HB_LEAF_STATES };
+
 /* An op of the row. */
 struct node {
     enum node_kind kind;
     uint32_t leaf, mate;
-    int state;
-    uint32_t before[2 * HB_LEAF_STATES + 1]; /* ops that it reads */
+    int state;              /* of an update: 0, or the one that it alone makes */
+    uint32_t before[SLOTS]; /* ops that it reads */
     uint32_t before_count;
     uint32_t users; /* without a place so far */
+    double bytes;   /* that it moves */
     double cost;    /* in bytes over the host's link */
     double ready;   /* on the clock */
 };
 
-/* What one update is of. */
+/* What updates are of: a weight, and another of its shape in the same (HB_NONE: none). */
 struct weight {
-    uint32_t leaf; /* its first */
-    uint32_t mate; /* another's, of the same shape, in the same update; HB_NONE */
+    uint32_t leaf[2]; /* the first of each */
     enum rank rank;
-    uint32_t fetched[2][HB_LEAF_STATES]; /* nodes */
-    uint32_t update;
+    uint32_t fetched[SLOTS], update[SLOTS]; /* nodes */
+    int64_t above[SLOTS], users[SLOTS];     /* of an update, see weigh_update; 0: not known */
+    bool met[SLOTS];                        /* a state's copy is counted */
+};
+
+/* What the step returns: a weight's new state, or the weight. */
+struct result {
+    uint32_t weight;
+    int slot;
+    int64_t users, bytes; /* above it */
 };
 
 struct row {
@@ -96,10 +116,14 @@ struct row {
     struct weight *weights; /* in the order of their updates */
     uint32_t weight_count;
     uint32_t *first_of; /* by leaf */
-    bool list;          /* the memory scheduler's order; else depth-first */
-    bool loop;          /* over microbatches */
-    bool waits;         /* updates wait for the gradients' norm */
-    uint32_t layers;    /* nodes */
+    struct result *results;
+    uint32_t result_count;
+    int64_t forward, begun, made; /* bytes before the loss, before updates, and with some of them */
+    enum hb_sequence sequence;
+    bool loop;       /* over microbatches */
+    bool waits;      /* updates wait for the gradients' norm */
+    bool apart;      /* some states are made apart */
+    uint32_t layers; /* nodes */
     uint32_t table, norm;
 };
 
@@ -116,65 +140,77 @@ static void add_before(struct row *r, uint32_t node, uint32_t before)
     r->nodes[before].users++;
 }
 
-/* The memory scheduler took a list: of 34 dumped modules depth-first 20, a list 11, post-order 3;
- * with experts and without tensor parallelism a list 7 of 8. */
-static bool is_list(const struct hb_lower *lo)
+/* Of 56 dumped modules depth-first 36, a list 14, post-order 6; with experts and without tensor
+ * parallelism a list 7 of 8. */
+static enum hb_sequence find_sequence(const struct hb_lower *lo)
 {
     bool experts = hb_block_mixes(&lo->spec->model.blocks[0]);
-    if (hb_sequence_known(lo))
-        return hb_sequence_find(lo) == HB_SEQUENCE_LIST;
-    return hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1);
+    enum hb_sequence known = hb_sequence_known(lo) ? hb_sequence_find(lo) : HB_SEQUENCE_DEPTH;
+    if (known == HB_SEQUENCE_LIST || hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1))
+        return HB_SEQUENCE_LIST;
+    bool post = hb_sequence_post_tensor(lo) && !hb_sequence_tensor_known(lo);
+    post |= known == HB_SEQUENCE_POST && !hb_sequence_depth_is_post(lo);
+    return post || hb_sequence_gathers_taken(lo).post ? HB_SEQUENCE_POST : HB_SEQUENCE_DEPTH;
 }
 
-static bool is_last_after_loop(enum rank k)
-{
-    return k == DOWN || k == VECTORS || k == TABLE;
-}
-
-/* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's gradient comes
+/* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's f32 gradient comes
  * before its update, in a ring of its own. */
 static bool sums_late(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
     bool alone =
         hb_fsdp_ways(lo, false) == lo->local.batch_ways && lo->local.vocab == lo->spec->model.vocab;
-    return hb_in_rings(lo) && alone && !r->loop && !r->waits;
+    return hb_in_rings(lo) && alone && !r->loop && !r->waits && lo->head != lo->embed &&
+           hb_weight_grad_dtype(lo) != lo->compute;
 }
 
-/* A list has small weights first. Depth-first those with most bytes come first; where all wait for
- * the norm they are alike above, and come as their names do, the last first. One update of two is
- * read by more, and comes before all others. */
-static bool is_updated_before(const struct row *r, const struct weight *a, const struct weight *b)
+static bool waits_for_norm(const struct hb_lower *lo)
 {
-    if (!r->list && (a->mate == HB_NONE) != (b->mate == HB_NONE))
-        return a->mate != HB_NONE;
-    const struct hb_leaf *x = &r->lo->leaves[a->leaf], *y = &r->lo->leaves[b->leaf];
-    enum rank m = a->rank, n = b->rank;
-    if (r->list)
-        return x->all_bytes != y->all_bytes ? x->all_bytes < y->all_bytes : m < n;
-    if (r->waits && r->loop && (is_last_after_loop(m) || is_last_after_loop(n)))
-        return is_last_after_loop(m) && is_last_after_loop(n) ? m > n : is_last_after_loop(n);
-    if ((r->waits && !r->loop) || sums_late(r))
-        return m > n;
-    return x->all_bytes != y->all_bytes ? x->all_bytes > y->all_bytes : m < n;
+    return lo->spec->optimizer.clip;
 }
 
-/* The first of the leaves that are of one weight. */
-static uint32_t find_first(const struct row *r, uint32_t leaf)
+/* The loop's table gradient is turned for the update, and scaled on the way, where no norm waits
+ * and a device's features are no whole rows of lanes (64, 80, 160 and 320 of five steps; not 256 of
+ * five). */
+static bool is_table_turned(const struct hb_lower *lo, uint32_t leaf)
 {
-    const struct hb_leaf *leaves = r->lo->leaves;
-    for (uint32_t i = 0; i < r->weight_count; i++)
-        if (hb_leaf_is_same(&leaves[r->weights[i].leaf], &leaves[leaf]))
-            return r->weights[i].leaf;
-    return leaf;
+    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[leaf], HB_DT_F32, false);
+    return leaf == lo->embed && !waits_for_norm(lo) && s.dim[s.rank - 1] % HB_TPU_LANES != 0;
+}
+
+/* One pass makes all that an update gives, unless the gradient is scaled in it, by the norm or by
+ * the number of microbatches: then a moment in f32 comes apart from one in bf16 and the weight, and
+ * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e); at the ends where the loop
+ * scales it, but for a table's, turned before. Lion's moment is made apart from the weight. */
+bool hb_copies_apart(struct hb_lower *lo, uint32_t leaf, int state)
+{
+    const struct hb_optim *o = &lo->spec->optimizer;
+    int k = state - MOMENT, last = o->moment_count - 1;
+    bool loop = hb_accumulates(lo), end = lo->leaves[leaf].end;
+    if (k < 0 || k > last)
+        return false;
+    if (o->name == HB_OPT_LION)
+        return loop || !end;
+    bool mixed = o->moments[0] != o->moments[last];
+    if (!hb_updates_wait(lo) || (!mixed && o->moments[0] == HB_DT_F32))
+        return false;
+    if (!loop && hb_weight_grad_dtype(lo) != HB_DT_F32)
+        return true;
+    return mixed && o->moments[k] == HB_DT_F32 && (!end || (loop && !is_table_turned(lo, leaf)));
 }
 
 typedef bool before_fn(const struct row *r, const struct weight *a, const struct weight *b);
 
+/* A list has small weights first. */
+static bool is_smaller(const struct row *r, const struct weight *a, const struct weight *b)
+{
+    int64_t x = r->lo->leaves[a->leaf[0]].all_bytes, y = r->lo->leaves[b->leaf[0]].all_bytes;
+    return x != y ? x < y : a->rank < b->rank;
+}
+
 static bool is_named_after(const struct row *r, const struct weight *a, const struct weight *b)
 {
-    (void)r;
-    return a->rank > b->rank;
+    return r->apart ? a->rank < b->rank : a->rank > b->rank;
 }
 
 static void sort_weights(struct row *r, before_fn *before)
@@ -186,6 +222,16 @@ static void sort_weights(struct row *r, before_fn *before)
             r->weights[at] = r->weights[at - 1];
         r->weights[at] = own;
     }
+}
+
+/* The first of the leaves that are of one weight. */
+static uint32_t find_first(const struct row *r, uint32_t leaf)
+{
+    const struct hb_leaf *leaves = r->lo->leaves;
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        if (hb_leaf_is_same(&leaves[r->weights[i].leaf[0]], &leaves[leaf]))
+            return r->weights[i].leaf[0];
+    return leaf;
 }
 
 static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
@@ -208,9 +254,9 @@ static void join_mates(struct row *r)
         return;
     for (uint32_t i = 0; i < r->weight_count; i++)
         for (uint32_t k = i + 1; k < r->weight_count; k++) {
-            if (!is_mate(r, r->weights[i].leaf, r->weights[k].leaf))
+            if (!is_mate(r, r->weights[i].leaf[0], r->weights[k].leaf[0]))
                 continue;
-            r->weights[i].mate = r->weights[k].leaf;
+            r->weights[i].leaf[1] = r->weights[k].leaf[0];
             r->weight_count--;
             memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
             break;
@@ -226,15 +272,51 @@ static void list_weights(struct row *r)
         r->first_of[i] = find_first(r, i);
         if (r->first_of[i] != i)
             continue;
-        struct weight own = {.leaf = i, .mate = HB_NONE, .rank = rank_of(lo, i)};
-        for (int k = 0; k < HB_LEAF_STATES; k++)
-            own.fetched[0][k] = own.fetched[1][k] = HB_NONE;
+        struct weight own = {.leaf = {i, HB_NONE}, .rank = rank_of(lo, i)};
+        for (int k = 0; k < SLOTS; k++) {
+            own.fetched[k] = own.update[k] = HB_NONE;
+            r->apart |= k < HB_LEAF_STATES && hb_copies_apart(lo, i, k);
+        }
         r->weights[r->weight_count++] = own;
     }
     sort_weights(r, is_named_after);
     join_mates(r);
-    sort_weights(r, is_updated_before);
 }
+
+static uint32_t leaf_of(const struct weight *w, int slot)
+{
+    return w->leaf[slot / HB_LEAF_STATES];
+}
+
+/* 0: there is none. */
+static int64_t state_bytes(const struct row *r, const struct weight *w, int slot)
+{
+    if (leaf_of(w, slot) == HB_NONE)
+        return 0;
+    struct hb_leaf *l = &r->lo->leaves[leaf_of(w, slot)];
+    uint32_t buf = *hb_leaf_state(l, slot % HB_LEAF_STATES);
+    return buf == HB_NONE ? 0 : l->all_bytes / 32 * hb_dtype_bits(r->lo->p->bufs[buf].dtype);
+}
+
+static bool is_on_host(const struct row *r, const struct weight *w, int slot)
+{
+    uint32_t leaf = leaf_of(w, slot);
+    return leaf != HB_NONE && hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], slot % HB_LEAF_STATES);
+}
+
+/* The update that makes a state. */
+static int update_of(const struct row *r, const struct weight *w, int slot)
+{
+    return hb_copies_apart(r->lo, leaf_of(w, slot), slot % HB_LEAF_STATES) ? slot : 0;
+}
+
+/* The weight's new value comes from all states. */
+static bool reads(const struct row *r, const struct weight *w, int update, int slot)
+{
+    return state_bytes(r, w, slot) > 0 && (update == 0 || update == slot);
+}
+
+/* --- ops --- */
 
 static uint32_t add_place(struct row *r, enum node_kind kind, double cost)
 {
@@ -242,12 +324,20 @@ static uint32_t add_place(struct row *r, enum node_kind kind, double cost)
     return add_node(r, n);
 }
 
-static void add_send(struct row *r, uint32_t leaf, int state, uint32_t update)
+static uint32_t add_move(struct row *r, enum node_kind kind, const struct weight *w, int slot)
 {
-    uint32_t send = add_node(r, (struct node){.kind = SEND, .leaf = leaf, .state = state});
-    add_before(r, send, update);
-    uint32_t sent = add_node(r, (struct node){.kind = SENT, .leaf = leaf, .state = state});
-    add_before(r, sent, send);
+    struct node n = {.kind = kind, .leaf = leaf_of(w, slot), .state = slot % HB_LEAF_STATES};
+    n.bytes = (double)state_bytes(r, w, slot);
+    return add_node(r, n);
+}
+
+static void fetch_state(struct row *r, struct weight *w, int slot)
+{
+    if (w->fetched[slot] != HB_NONE || !is_on_host(r, w, slot))
+        return;
+    uint32_t fetch = add_move(r, FETCH, w, slot);
+    w->fetched[slot] = add_move(r, FETCHED, w, slot);
+    add_before(r, w->fetched[slot], fetch);
 }
 
 static uint32_t gradient_of(struct row *r, uint32_t leaf)
@@ -258,36 +348,81 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
         return r->table;
     if (leaf == r->lo->head || !sums_late(r))
         return r->layers;
-    double ways = (double)hb_fsdp_ways(r->lo, false);
-    double bytes = (double)r->lo->leaves[leaf].all_bytes * ways / 2;
+    double others = (double)hb_fsdp_ways(r->lo, false) - 1;
+    double bytes = (double)r->lo->leaves[leaf].all_bytes * others / 2;
     uint32_t sum = add_place(r, GRADIENT, bytes / SLOWER);
     add_before(r, sum, r->layers);
     return sum;
 }
 
-static void fetch_leaf(struct row *r, uint32_t leaf, int state, uint32_t *fetched)
+/* What two updates read is fetched first. */
+static uint32_t add_update(struct row *r, struct weight *w, int update)
 {
-    if (leaf == HB_NONE || !hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], state) ||
-        fetched[state] != HB_NONE)
-        return;
-    uint32_t fetch = add_node(r, (struct node){.kind = FETCH, .leaf = leaf, .state = state});
-    fetched[state] = add_node(r, (struct node){.kind = FETCHED, .leaf = leaf, .state = state});
-    add_before(r, fetched[state], fetch);
+    uint32_t gradient = gradient_of(r, w->leaf[0]);
+    for (int i = 0; i < 2 * SLOTS; i++) {
+        int slot = i % SLOTS / 2 + i % 2 * HB_LEAF_STATES; /* of both weights in turn */
+        if (reads(r, w, update, slot) && (update_of(r, w, slot) == 0) == (i >= SLOTS))
+            fetch_state(r, w, slot);
+    }
+    struct node n = {.kind = UPDATE, .leaf = leaf_of(w, update), .mate = HB_NONE};
+    n.state = update % HB_LEAF_STATES;
+    n.cost = (double)r->lo->leaves[n.leaf].all_bytes / FASTER; /* of its gradient */
+    n.mate = update ? HB_NONE : w->leaf[1];
+    for (int k = 0; k < SLOTS; k++)
+        if (reads(r, w, update, k))
+            n.cost += 2 * (double)state_bytes(r, w, k) / FASTER;
+    uint32_t node = add_node(r, n);
+    for (int k = 0; k < SLOTS; k++)
+        if (reads(r, w, update, k) && w->fetched[k] != HB_NONE)
+            add_before(r, node, w->fetched[k]);
+    add_before(r, node, gradient);
+    return node;
 }
 
-static void fetch_weight(struct row *r, struct weight *w, int state)
+static void add_result(struct row *r, struct weight *w, int slot, bool sends)
 {
-    fetch_leaf(r, w->leaf, state, w->fetched[0]);
-    fetch_leaf(r, w->mate, state, w->fetched[1]);
+    int update = update_of(r, w, slot);
+    if (w->update[update] == HB_NONE)
+        w->update[update] = add_update(r, w, update);
+    if (!sends || !is_on_host(r, w, slot))
+        return;
+    uint32_t send = add_move(r, SEND, w, slot);
+    add_before(r, send, w->update[update]);
+    add_before(r, add_move(r, SENT, w, slot), send);
 }
+
+/* Of the table's gradient, in bf16. */
+static int64_t table_bytes(const struct hb_lower *lo)
+{
+    return hb_mul_sat(2 * lo->local.vocab, lo->spec->model.d_model);
+}
+
+/* What is before the updates. */
+static void add_gradients(struct row *r)
+{
+    uint32_t loss = add_place(r, LOSS, 0);
+    r->layers = add_place(r, LAYERS, LONG);
+    add_before(r, r->layers, loss);
+    r->table = r->layers;
+    if (!r->loop) {
+        r->table = add_place(r, GRADIENT, (double)table_bytes(r->lo) / SLOWER);
+        add_before(r, r->table, r->layers);
+    }
+    if (r->waits) {
+        r->norm = add_place(r, GRADIENT, 0);
+        add_before(r, r->norm, r->table);
+        add_before(r, r->norm, r->layers);
+    }
+}
+
+/* --- a list --- */
 
 /* Weights of one size, from one on. */
 static uint32_t end_of_size(const struct row *r, uint32_t first)
 {
-    const struct hb_leaf *leaves = r->lo->leaves;
     uint32_t end = first + 1;
-    while (end < r->weight_count &&
-           leaves[r->weights[end].leaf].all_bytes == leaves[r->weights[first].leaf].all_bytes)
+    while (end < r->weight_count && r->lo->leaves[r->weights[end].leaf[0]].all_bytes ==
+                                        r->lo->leaves[r->weights[first].leaf[0]].all_bytes)
         end++;
     return end;
 }
@@ -301,7 +436,15 @@ static bool is_early(const struct row *r, uint32_t first, uint32_t end)
     const struct hb_lower *lo = r->lo;
     if (r->loop)
         return end < r->weight_count;
-    return lo->leaves[r->weights[first].leaf].all_bytes <= lo->input_bytes;
+    return lo->leaves[r->weights[first].leaf[0]].all_bytes <= lo->input_bytes;
+}
+
+/* Of both weights of each update from one on. */
+static void fetch_states(struct row *r, uint32_t first, uint32_t end, int state)
+{
+    for (uint32_t w = first; w < end; w++)
+        for (int slot = state; slot < SLOTS; slot += HB_LEAF_STATES)
+            fetch_state(r, &r->weights[w], slot);
 }
 
 static void fetch_early(struct row *r)
@@ -309,105 +452,159 @@ static void fetch_early(struct row *r)
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
         end = end_of_size(r, i);
         for (int k = 0; k < HB_LEAF_STATES && is_early(r, i, end); k++)
-            for (uint32_t w = i; w < end; w++)
-                fetch_weight(r, &r->weights[w], k);
+            fetch_states(r, i, end, k);
     }
 }
 
-static void read_fetched(struct row *r, uint32_t update, const uint32_t *fetched)
+static void add_weight(struct row *r, struct weight *w, bool sends)
 {
-    for (int k = 0; k < HB_LEAF_STATES; k++)
-        if (fetched[k] != HB_NONE)
-            add_before(r, update, fetched[k]);
+    for (int k = 0; k < SLOTS; k++)
+        if (state_bytes(r, w, k) > 0)
+            add_result(r, w, k, sends);
 }
 
-static void add_update(struct row *r, struct weight *w)
-{
-    uint32_t gradient = gradient_of(r, w->leaf);
-    for (int k = 0; k < HB_LEAF_STATES; k++)
-        fetch_weight(r, w, k);
-    w->update = add_node(r, (struct node){.kind = UPDATE, .leaf = w->leaf, .mate = w->mate});
-    read_fetched(r, w->update, w->fetched[0]);
-    read_fetched(r, w->update, w->fetched[1]);
-    add_before(r, w->update, gradient);
-}
-
-static void send_leaf(struct row *r, uint32_t leaf, uint32_t update, bool first, bool others)
-{
-    bool wanted = first;
-    for (int k = 0; leaf != HB_NONE && k < HB_LEAF_STATES; k++) {
-        if (!hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], k))
-            continue;
-        if (wanted)
-            add_send(r, leaf, k, update);
-        wanted = others;
-    }
-}
-
-/* The first state alone, the others, or all. */
-static void send_weight(struct row *r, const struct weight *w, bool first, bool others)
-{
-    send_leaf(r, w->leaf, w->update, first, others);
-    send_leaf(r, w->mate, w->update, first, others);
-}
-
-static void add_weight(struct row *r, struct weight *w, bool others)
-{
-    add_update(r, w);
-    send_weight(r, w, true, others);
-}
-
-/* What is before the updates. */
-static void add_gradients(struct row *r)
-{
-    struct hb_lower *lo = r->lo;
-    uint32_t loss = add_place(r, LOSS, 0);
-    r->layers = add_place(r, LAYERS, LONG);
-    add_before(r, r->layers, loss);
-    r->table = r->layers;
-    if (!r->loop) {
-        const struct hb_model *m = &lo->spec->model;
-        double bytes = 2 * (double)m->vocab * (double)m->d_model;
-        r->table = add_place(r, GRADIENT, bytes / SLOWER);
-        add_before(r, r->table, r->layers);
-    }
-    if (r->waits) {
-        r->norm = add_place(r, GRADIENT, 0);
-        add_before(r, r->norm, r->table);
-        add_before(r, r->norm, r->layers);
-    }
-}
-
-/* In a list those of one size are updated, then sent, the last first; those that come late each in
- * its turn. */
+/* Those of one size are updated, then sent, the last first; those that come late each in its turn.
+ */
 static void add_list(struct row *r)
 {
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
         end = end_of_size(r, i);
         bool turns = !is_early(r, i, end);
+        fetch_states(r, i, end, MOMENT);
         for (uint32_t w = i; w < end; w++)
-            fetch_weight(r, &r->weights[w], MOMENT);
-        for (uint32_t w = i; w < end; w++) {
-            add_update(r, &r->weights[w]);
-            if (turns)
-                send_weight(r, &r->weights[w], true, true);
-        }
+            add_weight(r, &r->weights[w], turns);
         for (uint32_t w = end; w-- > i && !turns;)
-            send_weight(r, &r->weights[w], true, true);
+            add_weight(r, &r->weights[w], true);
     }
 }
 
-/* Depth-first the second states follow behind the last of a size, or where all wait for the norm
- * at once. */
-static void add_others(struct row *r)
+/* --- depth-first and post-order --- */
+
+/* What layers keep on the device, of nested ones their outer blocks' inputs. */
+static int64_t kept_bytes(const struct hb_lower *lo, const struct hb_group *g)
 {
-    for (uint32_t i = 0, end; i < r->weight_count; i = end) {
-        end = r->waits ? i + 1 : end_of_size(r, i);
-        for (uint32_t w = i; w < end; w++)
-            add_weight(r, &r->weights[w], false);
-        for (uint32_t w = i; w < end; w++)
-            send_weight(r, &r->weights[w], false, true);
+    int64_t sum = 0;
+    for (uint32_t v = 0; v < g->layer.value_count && !g->inner; v++)
+        if (g->saved.keep[v] == HB_KEEP_DEVICE)
+            sum = hb_add_sat(sum, hb_shape_plain_bytes(&g->layer.values[v].shape));
+    return g->inner ? lo->input_bytes : hb_mul_sat(g->trips, sum);
+}
+
+/* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;
+ * then of the layers' gradients, with the table's where a norm is made of all, or of the loop's
+ * accumulators. A search prices policies by themselves: there all keep their layers' inputs. */
+static void weigh_step(struct row *r)
+{
+    const struct hb_lower *lo = r->lo;
+    int bits = hb_dtype_bits(r->loop ? HB_DT_F32 : hb_weight_grad_dtype(lo));
+    int64_t grads = r->waits && !r->loop ? 2 * table_bytes(lo) : 0;
+    bool asked = lo->spec->share == HB_SHARE_ASKED && lo->whole == lo->spec;
+    int64_t stacks = asked ? 0 : lo->input_bytes;
+    for (uint32_t i = 0; asked && !r->loop && i < lo->layers->count; i++)
+        stacks = hb_add_sat(stacks, kept_bytes(lo, &lo->layers->groups[i]));
+    stacks = hb_mul_sat(2, hb_add_sat(stacks, table_bytes(lo)));
+    r->forward = r->loop ? 0 : hb_add_sat(stacks, hb_logit_bytes(lo, LOGITS));
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        int64_t bytes = r->first_of[i] == i ? lo->leaves[i].all_bytes : 0;
+        r->forward = hb_add_sat(r->forward, lo->leaves[i].cast == HB_NONE ? 0 : bytes / 2);
+        bool counts = r->loop || !lo->leaves[i].end;
+        grads = hb_add_sat(grads, counts ? hb_mul_sat(bytes / 16, bits) : 0);
     }
+    r->begun = r->made = hb_add_sat(r->forward, grads);
+}
+
+/* All that the step made, and of a table the sum that is whole, or both forms of what lies turned;
+ * a head's comes out of the loss alone, unless a ring makes it. */
+static int64_t above_gradient(struct row *r, uint32_t leaf)
+{
+    const struct hb_lower *lo = r->lo;
+    if (leaf == lo->embed) {
+        int64_t turned = is_table_turned(lo, leaf) ? 2 * lo->leaves[leaf].all_bytes : 0;
+        int64_t own = r->loop ? turned : table_bytes(lo);
+        r->made = hb_add_sat(r->made, own);
+        return hb_add_sat(r->begun, own);
+    }
+    if (!r->loop && leaf == lo->head)
+        return hb_head_ring(lo) ? hb_add_sat(r->begun, hb_logit_bytes(lo, 4)) : r->forward;
+    return r->begun;
+}
+
+/* What is above an update: users but one of each op, and bytes, along every path and so often more
+ * than once, though no more than were made so far. The gradients, and the norm once more, have all
+ * that the step made above them: in one microbatch so many users that they are not told apart. */
+static void weigh_update(struct row *r, struct weight *w, int update)
+{
+    int64_t own = r->waits ? r->begun : 0, users = -1, given = 0;
+    for (int slot = 0; slot < SLOTS; slot++) {
+        bool with = leaf_of(w, slot) != HB_NONE &&
+                    (update == 0 || update / HB_LEAF_STATES == slot / HB_LEAF_STATES);
+        if (with && slot % HB_LEAF_STATES == 0) {
+            own = hb_add_sat(own, above_gradient(r, leaf_of(w, slot)));
+            users += r->weight_count;
+        }
+        if (!reads(r, w, update, slot))
+            continue;
+        bool host = is_on_host(r, w, slot), makes = update_of(r, w, slot) == update;
+        int64_t bytes = state_bytes(r, w, slot);
+        own = hb_add_sat(own, (makes + host) * bytes);
+        r->made = hb_add_sat(r->made, (makes + (host && !w->met[slot])) * bytes);
+        w->met[slot] = host;
+        given += makes;
+        users += makes + 2 * (update_of(r, w, slot) != 0); /* of the state, of its gradient */
+    }
+    w->users[update] = r->loop && !r->waits ? users : 0;
+    int64_t tuple = given > 1 ? POINTER * given : 0;
+    own = hb_add_sat(own, tuple);
+    r->made = hb_add_sat(r->made, tuple);
+    bool late = sums_late(r) && w->leaf[0] != r->lo->head;
+    w->above[update] = late || own > r->made ? r->made : own;
+}
+
+/* In the order of the step's results. */
+static void weigh_result(struct row *r, uint32_t weight, int slot)
+{
+    struct weight *w = &r->weights[weight];
+    int update = update_of(r, w, slot);
+    if (w->above[update] == 0)
+        weigh_update(r, w, update);
+    int64_t sent = is_on_host(r, w, slot) ? state_bytes(r, w, slot) : 0;
+    r->made = hb_add_sat(r->made, sent);
+    int64_t above = hb_add_sat(w->above[update], sent);
+    r->results[r->result_count++] =
+        (struct result){weight, slot, w->users[update], above < r->made ? above : r->made};
+}
+
+/* Of all weights by their names. */
+static void weigh_state(struct row *r, int state)
+{
+    for (int rank = TABLE; rank <= HEAD; rank++)
+        for (uint32_t i = 0; i < 2 * r->weight_count; i++) {
+            int slot = state + (int)(i % 2) * HB_LEAF_STATES;
+            const struct weight *w = &r->weights[i / 2];
+            if (state_bytes(r, w, slot) > 0 && (int)rank_of(r->lo, leaf_of(w, slot)) == rank)
+                weigh_result(r, i / 2, slot);
+        }
+}
+
+/* States by their names, weights last; depth-first visits first what has most above it. */
+static void add_results(struct row *r)
+{
+    static const int states[HB_LEAF_STATES] = {HB_LEAF_STATES - 1, 1, MOMENT, MOMENT + 1, 0};
+    size_t most = (size_t)r->lo->leaf_count * HB_LEAF_STATES;
+    r->results = hb_arena_raw(r->lo->arena, most, sizeof *r->results);
+    weigh_step(r);
+    for (int i = 0; i < HB_LEAF_STATES; i++)
+        weigh_state(r, states[i]);
+    for (uint32_t i = 1; i < r->result_count && r->sequence == HB_SEQUENCE_DEPTH; i++) {
+        struct result own = r->results[i], *at = &r->results[i];
+        for (; at > r->results &&
+               (own.users != at[-1].users ? own.users > at[-1].users : own.bytes > at[-1].bytes);
+             at--)
+            *at = at[-1];
+        *at = own;
+    }
+    for (uint32_t i = 0; i < r->result_count; i++)
+        add_result(r, &r->weights[r->results[i].weight], r->results[i].slot, true);
 }
 
 /* --- the walk --- */
@@ -441,9 +638,9 @@ static bool is_start(const struct node *n)
 
 static bool is_end_before(const struct walk *w, uint32_t x, uint32_t y)
 {
-    int64_t p = w->r->lo->leaves[w->r->nodes[x].leaf].all_bytes;
-    int64_t q = w->r->lo->leaves[w->r->nodes[y].leaf].all_bytes;
-    return w->r->lo->chip->longest_copy && p != q ? p > q : x > y;
+    double p = w->r->nodes[x].bytes, q = w->r->nodes[y].bytes;
+    bool longest = w->r->lo->chip->longest_copy && (p < q || q < p);
+    return longest ? p > q : x > y;
 }
 
 static void add_ready(struct walk *w, uint32_t node)
@@ -498,7 +695,7 @@ static void place(struct walk *w, uint32_t node)
         struct node *b = &w->r->nodes[n->before[i]];
         if (--b->users > 0)
             continue;
-        b->ready = w->now + (is_start(b) ? (double)w->r->lo->leaves[b->leaf].all_bytes : 0);
+        b->ready = w->now + (is_start(b) ? fmax(b->bytes, LEAST_BYTES) : 0);
         add_ready(w, n->before[i]);
     }
 }
@@ -522,21 +719,23 @@ static void keep_event(struct hb_copies *c, const struct node *n)
 
 void hb_copies_find(struct hb_lower *lo)
 {
-    enum { PLACES = 5, OF_STATE = 4, OF_WEIGHT = 2 };
+    enum { PLACES = 5, OF_STATE = 5, OF_WEIGHT = 2 };
     struct row r = {.lo = lo,
-                    .list = is_list(lo),
-                    .loop = lo->spec->batch.accumulate > 1,
-                    .waits = lo->spec->optimizer.clip};
+                    .sequence = find_sequence(lo),
+                    .loop = hb_accumulates(lo),
+                    .waits = waits_for_norm(lo)};
     list_weights(&r);
     size_t most = PLACES + (size_t)lo->leaf_count * (OF_STATE * HB_LEAF_STATES + OF_WEIGHT);
     r.nodes = hb_arena_raw(lo->arena, most, sizeof *r.nodes);
-    if (r.list)
+    if (r.sequence == HB_SEQUENCE_LIST) {
+        sort_weights(&r, is_smaller);
         fetch_early(&r);
+    }
     add_gradients(&r);
-    if (r.list)
+    if (r.sequence == HB_SEQUENCE_LIST)
         add_list(&r);
     else
-        add_others(&r);
+        add_results(&r);
     struct walk w = {.r = &r,
                      .ready = hb_arena_raw(lo->arena, r.count, sizeof(struct ready)),
                      .ends = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),

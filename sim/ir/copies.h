@@ -9,14 +9,14 @@ enum hb_copies_kind {
     HB_COPIES_LOSS,   /* here is the loss, with the head's products; no weight's */
     HB_COPIES_LAYERS, /* the layers' backward pass, or the loop over microbatches; no weight's */
     HB_COPIES_FETCH,  /* a state's copy to the device starts */
-    HB_COPIES_UPDATE, /* of the weight, all its states at once */
+    HB_COPIES_UPDATE, /* of the weight, with all states that are not made apart; or of such a one */
     HB_COPIES_SEND    /* a new state's copy to the host has ended */
 };
 
 struct hb_copies_event {
     enum hb_copies_kind kind;
     uint32_t leaf; /* the weight's first; its others, of one run of layers each, go with it */
-    int state;     /* of HB_LEAF_STATES */
+    int state;     /* of HB_LEAF_STATES; of an update 0, or the one that it makes alone */
 };
 
 /* The step's, in their order, and how far the program has come. */
@@ -28,6 +28,8 @@ struct hb_copies {
 
 /* Whether the optimizer's states are so ordered: not muon's whole matrices. */
 bool hb_copies_queued(const struct hb_lower *lo);
+/* Whether a leaf's state is renewed in an op of its own, not with the weight. */
+bool hb_copies_apart(struct hb_lower *lo, uint32_t leaf, int state);
 void hb_copies_find(struct hb_lower *lo);
 
 #endif

@@ -137,6 +137,8 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
         if (i > 0 || l->master == HB_NONE) /* a master copy stands for the parameter */
             hb_emit_read(&e, *hb_leaf_state(l, i));
     for (int i = 0; i < HB_LEAF_STATES; i++) {
+        if (hb_copies_queued(lo) && hb_copies_apart(lo, (uint32_t)(l - lo->leaves), i))
+            continue;
         l->renewed[i] = new_state(lo, *hb_leaf_state(l, i));
         hb_emit_write(&e, l->renewed[i]);
     }
@@ -145,6 +147,19 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_emit(lo, &e);
     if (!hb_copies_queued(lo))
         send_states(lo, l);
+}
+
+/* Its own state of the gradient alone. */
+static void renew_apart(struct hb_lower *lo, struct hb_leaf *l, int state)
+{
+    struct hb_emit e = {.name = hb_name(lo, "update a state of ", l->name),
+                        .kind = HB_OP_ELEMENTWISE};
+    const uint32_t gradients[] = {l->grad, l->grad_half, l->accum, *hb_leaf_state(l, state)};
+    for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
+        hb_emit_read(&e, gradients[i]);
+    l->renewed[state] = new_state(lo, *hb_leaf_state(l, state));
+    hb_emit_write(&e, l->renewed[state]);
+    hb_emit(lo, &e);
 }
 
 /* Of the weight's leaves. */
@@ -157,8 +172,9 @@ static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
             continue;
         if (e->kind == HB_COPIES_FETCH)
             fetch_state(lo, l, e->state, false);
-        else if (e->kind == HB_COPIES_UPDATE && l->renewed[0] == HB_NONE &&
-                 l->renewed[1] == HB_NONE)
+        else if (e->kind == HB_COPIES_UPDATE && e->state)
+            renew_apart(lo, l, e->state);
+        else if (e->kind == HB_COPIES_UPDATE)
             update_leaf(lo, l);
         else if (e->kind == HB_COPIES_SEND)
             send_back(lo, l->renewed[e->state], l->host[e->state]);

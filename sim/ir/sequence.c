@@ -61,7 +61,7 @@ static int64_t layer_bytes(const struct hb_lower *lo)
 /* Where no product of a gradient ends in its own update, post-order is all that depth-first finds
  * (8B/opt=muon 12451 both; 8B,f16,adafactor,master 5883 both; adafactor,clip; opt_host,master), and
  * with a product in bf16 (8B/base with eight layers and logits_dot=bf16: 5749 both). */
-static bool is_depth_post(const struct hb_lower *lo)
+bool hb_sequence_depth_is_post(const struct hb_lower *lo)
 {
     enum hb_optimizer name = lo->spec->optimizer.name;
     return name == HB_OPT_MUON || lo->spec->precision.params == lo->compute ||
@@ -151,7 +151,7 @@ static enum hb_sequence find_rings(const struct hb_lower *lo)
     int64_t own = lo->chip->gathers_beside ? hb_add_sat(layer_bytes(lo) / 2, s.outer) : layer;
     int64_t depth = hb_add_sat(hb_larger(twice, hb_add_sat(grads, own)), logits);
     depth = hb_larger(depth, hb_add_sat(loss, hb_mul_sat(RING_PARTS, sums)));
-    depth = is_depth_post(lo) ? post : depth;
+    depth = hb_sequence_depth_is_post(lo) ? post : depth;
     /* 8B/opt=lion: the list is taken, its head's gradient is made at once all the same. */
     if (list <= depth && list <= post)
         return HB_SEQUENCE_LIST;
@@ -317,7 +317,7 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
     int64_t post = hb_add_sat(whole, loop ? logits : hb_add_sat(lo->stacked_grad_bytes, held));
     post = hb_larger(post, hb_add_sat(back, held));
     bool last = is_head_behind(lo);
-    if (is_head_behind(lo) || is_depth_post(lo))
+    if (is_head_behind(lo) || hb_sequence_depth_is_post(lo))
         depth = hb_larger(depth, post);
     struct floors f = find_floors(lo);
     list = hb_larger(list, f.list);

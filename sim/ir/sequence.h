@@ -21,6 +21,8 @@ enum { HB_SEQUENCE_LEAST_WAYS = 8 }; /* of a ring; fewer go round one way (gate/
 /* Whether the compiler was seen to choose: one sequence a device between rings of fsdp alone. */
 bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
+/* Whether depth-first comes out as post-order does; the compiler then takes the former. */
+bool hb_sequence_depth_is_post(const struct hb_lower *lo);
 /* Between gathers: over fsdp, padded or late ones, and in accumulation loops any others, too. */
 struct hb_sequence_gathers {
     bool depth;       /* depth-first */
