@@ -367,10 +367,11 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
-     * beside it), between plain gathers but on v5p (four dumps over 8 and 2: all-reduce.18). */
-    bool data = hb_ways(lo, HB_AX_DATA) > 1;
-    bool over = data && (hb_gathers_late(lo) ||
-                         (!lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && !scattered));
+     * beside it), between plain gathers but on v5p (four dumps over 8 and 2: all-reduce.18) and
+     * where words are split, too (2,048 wide over 16 and 2, v6e; not with tensor 2). */
+    bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
+    bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
+    bool over = data && (hb_gathers_late(lo) || (plain && !scattered));
     uint32_t sum =
         same || narrow || over
             ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
