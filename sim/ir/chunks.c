@@ -21,8 +21,7 @@ static bool is_gpu(const struct hb_lower *lo)
 }
 
 /* A device casts its part of a head that chunks gather once, before the layers (v5e6e/1B,f8,b8 on
- * ROCm: bf16[256,128256] from 76 to 287 of 635 beside the gathered ones; 1B,sp2f4,chunk8 on both),
- * and turns one that is the table, too: see hb_chunks_turn. */
+ * ROCm: bf16[256,128256] from 76 to 287 of 635), and turns one that is the table, too. */
 bool hb_chunks_cast(const struct hb_lower *lo)
 {
     bool cast = lo->spec->precision.params != lo->compute;
@@ -30,9 +29,8 @@ bool hb_chunks_cast(const struct hb_lower *lo)
 }
 
 /* A table that is the head, too, is turned for chunks and for gathers, outside of the loop over
- * microbatches as it is (gemma-2b over data 8: bf16[2048,256000], gemma-9b over data 16 and fsdp 2
- * with four microbatches: f32[1792,256000] and bf16 of it, on both; llama1b over fsdp 16, 4
- * microbatches, a loss as one: f32[128,128256]; not so over data or expert alone: 14 dumps). */
+ * microbatches as it is (gemma-9b over data 16 and fsdp 2 with four microbatches: f32[1792,256000]
+ * and bf16 of it; llama1b over fsdp 16, a loss as one; not so over data or expert alone). */
 void hb_chunks_turn(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -59,9 +57,8 @@ static void add_parts(struct hb_lower *lo, const struct hb_loss_pass *c)
 }
 
 /* A ring collects a chunk's gradient in f32, half in each direction, which are added to the sum of
- * a device's own part (35 dumps of v5e, v5p and v6e over fsdp 8 to 32, tensor 1 to 8, tied or not:
- * two f32[128,151936] beside bf16[128,151936]). Their room is there before the logits on v5e (13 of
- * 15), else behind their gradient (19 of 22). */
+ * a device's own part (35 dumps: two f32[128,151936] beside bf16[128,151936]). Their room is there
+ * before the logits on v5e (13 of 15), else behind their gradient (19 of 22). */
 struct halves {
     uint32_t buf[2];
 };
@@ -157,6 +154,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
         c->w = hb_loss_use_head(lo, true);
     else if (hb_head_goes_round(lo))
         c->w = hb_loss_gather_head(lo, c->w);
+    c->unread = !is_gpu(lo);
     hb_loss_make_logits(lo, c);
     hb_loss_make_dlogits(lo, c);
     bool once = hb_order_dot_narrow(lo) && lo->local.vocab == lo->spec->model.vocab;

@@ -106,10 +106,11 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
  * one-hot masks (rnd/064, 8B,f64,b4,onehot: one bf16[4,4096,128256]); gathered labels read the
  * f32 ones, which then stand beside (tinyS/logits_dot=bf16: +968 MiB). XLA:GPU makes the cast in
  * the readers: bf16 logits and their f32 gradient (tinyS/logits_dot=bf16 on ROCm: 1000 + 2000),
- * with one-hot labels one bf16 tensor for both (8B,f64,b4,onehot). */
-static enum hb_dtype logits_dtype(const struct hb_lower *lo)
+ * with one-hot labels one bf16 tensor for both (8B,f64,b4,onehot). Those of a chunk's backward pass
+ * stay narrow (v5e: xb one bf16[8,2048,128256], f32 beside it where the loss is summed). */
+static enum hb_dtype logits_dtype(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    bool narrow = !hb_gathers_labels(lo) || lo->habits->logits_copies == 2;
+    bool narrow = c->unread || !hb_gathers_labels(lo) || lo->habits->logits_copies == 2;
     return narrow ? lo->spec->loss.dot : HB_DT_F32;
 }
 
@@ -133,7 +134,7 @@ static bool is_head_summed(const struct hb_lower *lo)
 void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
 {
     uint32_t narrow = HB_NONE;
-    enum hb_dtype dtype = logits_dtype(lo);
+    enum hb_dtype dtype = logits_dtype(lo, c);
     bool cast = lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32;
     if (cast && !is_scattered(lo)) {
         narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
@@ -248,9 +249,9 @@ static bool has_own_gradient(const struct hb_lower *lo)
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
  * those of a product in bf16 (rnd/016, rnd/077: f32[2,2048,64128] and bf16 of it). */
-static bool has_narrow_dlogits(const struct hb_lower *lo)
+static bool has_narrow_dlogits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && hb_gathers_labels(lo);
+    bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && hb_gathers_labels(lo) && !c->unread;
     bool ring = hb_head_goes_round(lo);
     return ring || narrow_dot || has_own_gradient(lo);
 }
@@ -302,7 +303,7 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
     if (two || is_scattered(lo))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, HB_DT_F32));
-    else if (has_narrow_dlogits(lo))
+    else if (has_narrow_dlogits(lo, c))
         c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
                              logit_shape(lo, c->seq, lo->compute));
     read_logits(lo, c);
@@ -330,8 +331,7 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast gradient of the logits", wide, c->dlogits);
 }
 
-/* A product in bf16 has gradients in bf16: 70B/base at 2048 tokens, logits_dot=bf16:
- * bf16[8192,128256], not f32; 8B,f64,b4,onehot: bf16[4096,128256]. */
+/* A product in bf16 has gradients in bf16 (8B,f64,b4,onehot: bf16[4096,128256]). */
 static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];

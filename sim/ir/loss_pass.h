@@ -8,6 +8,7 @@
 /* One pass of head and loss over a chunk of the tokens. */
 struct hb_loss_pass {
     int64_t seq;     /* positions of the chunk on this device */
+    bool unread;     /* nothing but the gradient reads the logits */
     uint32_t x;      /* normalised input, compute dtype */
     uint32_t w;      /* head as the products read it */
     uint32_t before; /* logits before a cast that the gradient reads; HB_NONE */
