@@ -115,7 +115,6 @@ struct row {
     uint32_t count;
     struct weight *weights; /* in the order of their updates */
     uint32_t weight_count;
-    uint32_t *first_of; /* by leaf */
     struct result *results;
     uint32_t result_count;
     int64_t forward, begun, made; /* bytes before the loss, before updates, and with some of them */
@@ -224,16 +223,6 @@ static void sort_weights(struct row *r, before_fn *before)
     }
 }
 
-/* The first of the leaves that are of one weight. */
-static uint32_t find_first(const struct row *r, uint32_t leaf)
-{
-    const struct hb_leaf *leaves = r->lo->leaves;
-    for (uint32_t i = 0; i < r->weight_count; i++)
-        if (hb_leaf_is_same(&leaves[r->weights[i].leaf[0]], &leaves[leaf]))
-            return r->weights[i].leaf[0];
-    return leaf;
-}
-
 static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
 {
     struct hb_lower *lo = r->lo;
@@ -267,10 +256,8 @@ static void list_weights(struct row *r)
 {
     struct hb_lower *lo = r->lo;
     r->weights = hb_arena_raw(lo->arena, lo->leaf_count, sizeof *r->weights);
-    r->first_of = hb_arena_raw(lo->arena, lo->leaf_count, sizeof *r->first_of);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        r->first_of[i] = find_first(r, i);
-        if (r->first_of[i] != i)
+        if (hb_leaf_first(lo, i) != i)
             continue;
         struct weight own = {.leaf = {i, HB_NONE}, .rank = rank_of(lo, i)};
         for (int k = 0; k < SLOTS; k++) {
@@ -505,7 +492,7 @@ static void weigh_step(struct row *r)
     stacks = hb_mul_sat(2, hb_add_sat(stacks, table_bytes(lo)));
     r->forward = r->loop ? 0 : hb_add_sat(stacks, hb_logit_bytes(lo, LOGITS));
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        int64_t bytes = r->first_of[i] == i ? lo->leaves[i].all_bytes : 0;
+        int64_t bytes = hb_leaf_first(lo, i) == i ? lo->leaves[i].all_bytes : 0;
         r->forward = hb_add_sat(r->forward, lo->leaves[i].cast == HB_NONE ? 0 : bytes / 2);
         bool counts = r->loop || !lo->leaves[i].end;
         grads = hb_add_sat(grads, counts ? hb_mul_sat(bytes / 16, bits) : 0);
@@ -746,7 +733,6 @@ void hb_copies_find(struct hb_lower *lo)
     while (w.ready_count + w.end_count > 0)
         place(&w, take_best(&w));
     lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
-    lo->copies->first_of = r.first_of;
     lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
     for (uint32_t i = w.placed_count; i-- > 0;)
         keep_event(lo->copies, &r.nodes[w.placed[i]]);

@@ -23,7 +23,6 @@ struct hb_copies_event {
 struct hb_copies {
     struct hb_copies_event *events;
     uint32_t count, next;
-    uint32_t *first_of; /* by leaf: the first of those of its weight */
 };
 
 /* Whether the optimizer's states are so ordered: not muon's whole matrices. */

@@ -216,3 +216,8 @@ int64_t hb_leaf_all_bytes(const struct hb_lower *lo, const struct hb_leaf *weigh
     uint32_t kind = kind_of(lo, weight);
     return kind < lo->kind_count ? lo->kinds[kind].bytes : 0;
 }
+
+uint32_t hb_leaf_first(const struct hb_lower *lo, uint32_t leaf)
+{
+    return lo->kinds[lo->leaves[leaf].kind].first;
+}

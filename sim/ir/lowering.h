@@ -289,6 +289,8 @@ bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b);
 /* Whether both are the same weight, of one run of layers or of two: "dense_1.w_gate" and
  * "dense_2.w_gate". */
 bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b);
+/* The leaf of a weight's first run of layers. */
+uint32_t hb_leaf_first(const struct hb_lower *lo, uint32_t leaf);
 /* Of a weight over all its runs of layers, f32. */
 int64_t hb_leaf_all_bytes(const struct hb_lower *lo, const struct hb_leaf *weight);
 

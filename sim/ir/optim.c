@@ -168,7 +168,7 @@ static void follow_event(struct hb_lower *lo, const struct hb_copies_event *e)
     part_weights(lo);
     for (uint32_t i = e->leaf; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (lo->copies->first_of[i] != e->leaf)
+        if (hb_leaf_first(lo, i) != e->leaf)
             continue;
         if (e->kind == HB_COPIES_FETCH)
             fetch_state(lo, l, e->state, false);

@@ -422,8 +422,7 @@ static void list_grads(struct tail *t, const struct hb_lower *whole)
     const uint32_t ends[] = {whole->norm, whole->embed, whole->head};
     t->grads = hb_arena_alloc(whole->arena, (size_t)whole->leaf_count + 1, sizeof *t->grads);
     for (uint32_t i = 0; i < whole->leaf_count; i++)
-        if (!whole->leaves[i].end && i != whole->norm &&
-            whole->kinds[whole->leaves[i].kind].first == i)
+        if (!whole->leaves[i].end && i != whole->norm && hb_leaf_first(whole, i) == i)
             t->grads[t->count++] = make_grad(whole, i);
     for (int i = 0; i < 3; i++)
         if (i < 2 || ends[i] != ends[1])

@@ -106,6 +106,10 @@ plant_file hw/bad.h 'int hb_f(struct later *x, size_t y);'
 finds 'hw/bad.h:1'
 printf '%s\n' 'if then' >"$tree/examples/bad.sh"
 finds 'examples/bad.sh'
+plant
+twice=$(awk 'BEGIN { while (i++ < 101) printf "x" }')
+printf '%s\n' "$twice" '' "$twice" >"$tree/HACKING.md"
+finds "HACKING.md:3: $twice"
 
 plant_file hw/bad.c 'void f(char *a)' '{' '    free(a);' '}'
 echo 'hw/bad.c banned free the library gave it to us' >>"$tree/tests/lint/waivers"
