@@ -96,7 +96,9 @@ struct node {
 /* What updates are of: a weight, and another of its shape in the same (HB_NONE: none). */
 struct weight {
     uint32_t leaf[2]; /* the first of each */
-    enum rank rank;
+    enum rank rank[2];
+    int64_t bytes[SLOTS];                   /* 0: there is no such state */
+    bool host[SLOTS], apart[SLOTS];         /* a state is there; an update makes it alone */
     uint32_t fetched[SLOTS], update[SLOTS]; /* nodes */
     int64_t above[SLOTS], users[SLOTS];     /* of an update, see weigh_update; 0: not known */
     bool met[SLOTS];                        /* a state's copy is counted */
@@ -204,12 +206,12 @@ typedef bool before_fn(const struct row *r, const struct weight *a, const struct
 static bool is_smaller(const struct row *r, const struct weight *a, const struct weight *b)
 {
     int64_t x = r->lo->leaves[a->leaf[0]].all_bytes, y = r->lo->leaves[b->leaf[0]].all_bytes;
-    return x != y ? x < y : a->rank < b->rank;
+    return x != y ? x < y : a->rank[0] < b->rank[0];
 }
 
 static bool is_named_after(const struct row *r, const struct weight *a, const struct weight *b)
 {
-    return r->apart ? a->rank < b->rank : a->rank > b->rank;
+    return r->apart ? a->rank[0] < b->rank[0] : a->rank[0] > b->rank[0];
 }
 
 static void sort_weights(struct row *r, before_fn *before)
@@ -246,10 +248,32 @@ static void join_mates(struct row *r)
             if (!is_mate(r, r->weights[i].leaf[0], r->weights[k].leaf[0]))
                 continue;
             r->weights[i].leaf[1] = r->weights[k].leaf[0];
+            r->weights[i].rank[1] = r->weights[k].rank[0];
             r->weight_count--;
             memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
             break;
         }
+}
+
+static uint32_t leaf_of(const struct weight *w, int slot)
+{
+    return w->leaf[slot / HB_LEAF_STATES];
+}
+
+static void know_states(struct hb_lower *lo, struct weight *w)
+{
+    for (int slot = 0; slot < SLOTS; slot++) {
+        uint32_t leaf = leaf_of(w, slot);
+        int state = slot % HB_LEAF_STATES;
+        w->bytes[slot] = 0;
+        w->host[slot] = w->apart[slot] = false;
+        if (leaf == HB_NONE || *hb_leaf_state(&lo->leaves[leaf], state) == HB_NONE)
+            continue;
+        uint32_t buf = *hb_leaf_state(&lo->leaves[leaf], state);
+        w->bytes[slot] = lo->leaves[leaf].all_bytes / 32 * hb_dtype_bits(lo->p->bufs[buf].dtype);
+        w->host[slot] = hb_leaf_on_host(lo, &lo->leaves[leaf], state);
+        w->apart[slot] = hb_copies_apart(lo, leaf, state);
+    }
 }
 
 static void list_weights(struct row *r)
@@ -259,7 +283,7 @@ static void list_weights(struct row *r)
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         if (hb_leaf_first(lo, i) != i)
             continue;
-        struct weight own = {.leaf = {i, HB_NONE}, .rank = rank_of(lo, i)};
+        struct weight own = {.leaf = {i, HB_NONE}, .rank = {rank_of(lo, i)}};
         for (int k = 0; k < SLOTS; k++) {
             own.fetched[k] = own.update[k] = HB_NONE;
             r->apart |= k < HB_LEAF_STATES && hb_copies_apart(lo, i, k);
@@ -268,39 +292,20 @@ static void list_weights(struct row *r)
     }
     sort_weights(r, is_named_after);
     join_mates(r);
-}
-
-static uint32_t leaf_of(const struct weight *w, int slot)
-{
-    return w->leaf[slot / HB_LEAF_STATES];
-}
-
-/* 0: there is none. */
-static int64_t state_bytes(const struct row *r, const struct weight *w, int slot)
-{
-    if (leaf_of(w, slot) == HB_NONE)
-        return 0;
-    struct hb_leaf *l = &r->lo->leaves[leaf_of(w, slot)];
-    uint32_t buf = *hb_leaf_state(l, slot % HB_LEAF_STATES);
-    return buf == HB_NONE ? 0 : l->all_bytes / 32 * hb_dtype_bits(r->lo->p->bufs[buf].dtype);
-}
-
-static bool is_on_host(const struct row *r, const struct weight *w, int slot)
-{
-    uint32_t leaf = leaf_of(w, slot);
-    return leaf != HB_NONE && hb_leaf_on_host(r->lo, &r->lo->leaves[leaf], slot % HB_LEAF_STATES);
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        know_states(lo, &r->weights[i]);
 }
 
 /* The update that makes a state. */
-static int update_of(const struct row *r, const struct weight *w, int slot)
+static int update_of(const struct weight *w, int slot)
 {
-    return hb_copies_apart(r->lo, leaf_of(w, slot), slot % HB_LEAF_STATES) ? slot : 0;
+    return w->apart[slot] ? slot : 0;
 }
 
 /* The weight's new value comes from all states. */
-static bool reads(const struct row *r, const struct weight *w, int update, int slot)
+static bool reads(const struct weight *w, int update, int slot)
 {
-    return state_bytes(r, w, slot) > 0 && (update == 0 || update == slot);
+    return w->bytes[slot] > 0 && (update == 0 || update == slot);
 }
 
 /* --- ops --- */
@@ -314,13 +319,13 @@ static uint32_t add_place(struct row *r, enum node_kind kind, double cost)
 static uint32_t add_move(struct row *r, enum node_kind kind, const struct weight *w, int slot)
 {
     struct node n = {.kind = kind, .leaf = leaf_of(w, slot), .state = slot % HB_LEAF_STATES};
-    n.bytes = (double)state_bytes(r, w, slot);
+    n.bytes = (double)w->bytes[slot];
     return add_node(r, n);
 }
 
 static void fetch_state(struct row *r, struct weight *w, int slot)
 {
-    if (w->fetched[slot] != HB_NONE || !is_on_host(r, w, slot))
+    if (w->fetched[slot] != HB_NONE || !w->host[slot])
         return;
     uint32_t fetch = add_move(r, FETCH, w, slot);
     w->fetched[slot] = add_move(r, FETCHED, w, slot);
@@ -348,7 +353,7 @@ static uint32_t add_update(struct row *r, struct weight *w, int update)
     uint32_t gradient = gradient_of(r, w->leaf[0]);
     for (int i = 0; i < 2 * SLOTS; i++) {
         int slot = i % SLOTS / 2 + i % 2 * HB_LEAF_STATES; /* of both weights in turn */
-        if (reads(r, w, update, slot) && (update_of(r, w, slot) == 0) == (i >= SLOTS))
+        if (reads(w, update, slot) && (update_of(w, slot) == 0) == (i >= SLOTS))
             fetch_state(r, w, slot);
     }
     struct node n = {.kind = UPDATE, .leaf = leaf_of(w, update), .mate = HB_NONE};
@@ -356,11 +361,11 @@ static uint32_t add_update(struct row *r, struct weight *w, int update)
     n.cost = (double)r->lo->leaves[n.leaf].all_bytes / FASTER; /* of its gradient */
     n.mate = update ? HB_NONE : w->leaf[1];
     for (int k = 0; k < SLOTS; k++)
-        if (reads(r, w, update, k))
-            n.cost += 2 * (double)state_bytes(r, w, k) / FASTER;
+        if (reads(w, update, k))
+            n.cost += 2 * (double)w->bytes[k] / FASTER;
     uint32_t node = add_node(r, n);
     for (int k = 0; k < SLOTS; k++)
-        if (reads(r, w, update, k) && w->fetched[k] != HB_NONE)
+        if (reads(w, update, k) && w->fetched[k] != HB_NONE)
             add_before(r, node, w->fetched[k]);
     add_before(r, node, gradient);
     return node;
@@ -368,10 +373,10 @@ static uint32_t add_update(struct row *r, struct weight *w, int update)
 
 static void add_result(struct row *r, struct weight *w, int slot, bool sends)
 {
-    int update = update_of(r, w, slot);
+    int update = update_of(w, slot);
     if (w->update[update] == HB_NONE)
         w->update[update] = add_update(r, w, update);
-    if (!sends || !is_on_host(r, w, slot))
+    if (!sends || !w->host[slot])
         return;
     uint32_t send = add_move(r, SEND, w, slot);
     add_before(r, send, w->update[update]);
@@ -446,7 +451,7 @@ static void fetch_early(struct row *r)
 static void add_weight(struct row *r, struct weight *w, bool sends)
 {
     for (int k = 0; k < SLOTS; k++)
-        if (state_bytes(r, w, k) > 0)
+        if (w->bytes[k] > 0)
             add_result(r, w, k, sends);
 }
 
@@ -529,15 +534,15 @@ static void weigh_update(struct row *r, struct weight *w, int update)
             own = hb_add_sat(own, above_gradient(r, leaf_of(w, slot)));
             users += r->weight_count;
         }
-        if (!reads(r, w, update, slot))
+        if (!reads(w, update, slot))
             continue;
-        bool host = is_on_host(r, w, slot), makes = update_of(r, w, slot) == update;
-        int64_t bytes = state_bytes(r, w, slot);
+        bool host = w->host[slot], makes = update_of(w, slot) == update;
+        int64_t bytes = w->bytes[slot];
         own = hb_add_sat(own, (makes + host) * bytes);
         r->made = hb_add_sat(r->made, (makes + (host && !w->met[slot])) * bytes);
         w->met[slot] = host;
         given += makes;
-        users += makes + 2 * (update_of(r, w, slot) != 0); /* of the state, of its gradient */
+        users += makes + 2 * (update_of(w, slot) != 0); /* of the state, of its gradient */
     }
     w->users[update] = r->loop && !r->waits ? users : 0;
     int64_t tuple = given > 1 ? POINTER * given : 0;
@@ -551,10 +556,10 @@ static void weigh_update(struct row *r, struct weight *w, int update)
 static void weigh_result(struct row *r, uint32_t weight, int slot)
 {
     struct weight *w = &r->weights[weight];
-    int update = update_of(r, w, slot);
+    int update = update_of(w, slot);
     if (w->above[update] == 0)
         weigh_update(r, w, update);
-    int64_t sent = is_on_host(r, w, slot) ? state_bytes(r, w, slot) : 0;
+    int64_t sent = w->host[slot] ? w->bytes[slot] : 0;
     r->made = hb_add_sat(r->made, sent);
     int64_t above = hb_add_sat(w->above[update], sent);
     r->results[r->result_count++] =
@@ -568,7 +573,7 @@ static void weigh_state(struct row *r, int state)
         for (uint32_t i = 0; i < 2 * r->weight_count; i++) {
             int slot = state + (int)(i % 2) * HB_LEAF_STATES;
             const struct weight *w = &r->weights[i / 2];
-            if (state_bytes(r, w, slot) > 0 && (int)rank_of(r->lo, leaf_of(w, slot)) == rank)
+            if (w->bytes[slot] > 0 && (int)w->rank[i % 2] == rank)
                 weigh_result(r, i / 2, slot);
         }
 }
