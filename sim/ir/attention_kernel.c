@@ -101,7 +101,7 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
      * (f32[2,32,4096,128] from 1261 to 1533); between padded
      * gathers too (8B64/base: f32[32,4096,128]); elsewhere it is narrowed at once (bwd/base, 70B).
      */
-    bool waits = hb_in_rings(lo) || lo->gather_form == HB_GATHER_PADDED;
+    bool waits = hb_in_rings(lo) || hb_gathers_padded(lo);
     if (waits && (is_kernel_remade(&y->block->remat) || hb_layer_keeps_wide(lo, y)))
         lse = lanes;
     /* Splash names its residuals as the model names the context; cuDNN's have no name, so that

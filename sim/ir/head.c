@@ -270,7 +270,7 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
         return !is_label_alone(lo);
     if (hb_in_rings(lo) || hb_gathers_late(lo))
         return r->save != 0;
-    return lo->habits->rings && lo->gather_form != HB_GATHER_BESIDE && lo->local.batch_ways > 1 &&
+    return lo->habits->rings && !hb_gathers_beside(lo) && lo->local.batch_ways > 1 &&
            (r->offload & ~(1u << HB_TN_LAYER_IN)) != 0;
 }
 
@@ -463,7 +463,7 @@ bool hb_head_waits(const struct hb_lower *lo)
  * that of its input, not beside host copies (70B/remat=offload:layer_in). */
 static bool is_started_first(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_BESIDE && hb_head_split(lo) && !hb_offloads(lo);
+    return hb_gathers_beside(lo) && hb_head_split(lo) && !hb_offloads(lo);
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256: 2004 and 2004 MiB), or at once in the list's
@@ -503,7 +503,7 @@ bool hb_head_logits_again(const struct hb_lower *lo)
  * loss goes in chunks, or naive scores make the layers the peak. */
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
-    bool padded = lo->gather_form == HB_GATHER_PADDED || !hb_head_own_rule(lo);
+    bool padded = hb_gathers_padded(lo) || !hb_head_own_rule(lo);
     return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) && is_whole(lo) &&
            (!hb_head_waits(lo) || hb_accumulates(lo));
 }

@@ -54,11 +54,6 @@ uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
     return w;
 }
 
-static bool is_beside(const struct hb_lower *lo)
-{
-    return lo->gather_form == HB_GATHER_BESIDE;
-}
-
 /* Where shards are no whole number of sublanes, late gathers and those beside the products put each
  * into rows of its own, which a copy then joins (gemma3-4b, v5e-256: bf16[256,10,262144], 2048 MiB,
  * reshape.4445, 1280; gemma2-2b, v6e-64: [64,36,256128], reshape.914; of 56 none). MaxText's: of
@@ -68,7 +63,7 @@ static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
     const struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
-    bool apart = hb_gathers_late(lo) || is_beside(lo);
+    bool apart = hb_gathers_late(lo) || hb_gathers_beside(lo);
     if (!apart || !hb_head_own_loss(lo) || rows % HB_TPU_SUBLANES == 0)
         return own;
     uint32_t parts = hb_temp_tiled(
@@ -244,7 +239,7 @@ static bool has_own_gradient(const struct hb_lower *lo)
     bool late = hb_gathers_late(lo);
     bool one = lo->local.batch == 1, capped = lo->spec->loss.softcap > 0;
     bool apart = late ? capped || one : capped && one;
-    return hb_head_own_loss(lo) && (apart || !(late || is_beside(lo)));
+    return hb_head_own_loss(lo) && (apart || !(late || hb_gathers_beside(lo)));
 }
 
 /* A ring's products read the logits' gradient in the compute dtype (1B/base, 8B/base), and so do
@@ -349,7 +344,7 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 static bool is_own_at_once(const struct hb_lower *lo)
 {
     bool updated = hb_weight_gathers_apart(lo) && !hb_updates_wait(lo) && !hb_offloads(lo);
-    bool added = lo->leaves[lo->head].accum != HB_NONE && !is_beside(lo);
+    bool added = lo->leaves[lo->head].accum != HB_NONE && !hb_gathers_beside(lo);
     return added || updated;
 }
 
@@ -360,7 +355,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1), as MaxText's
      * does in bf16 (v5e-256/base). XLA:GPU's over fsdp is each device's part. */
     bool same = !hb_head_split(lo) || hb_head_own_rule(lo);
-    bool own = is_beside(lo) && hb_weight_sums_own(lo, lo->local.vocab);
+    bool own = hb_gathers_beside(lo) && hb_weight_sums_own(lo, lo->local.vocab);
     bool scattered = own || hb_head_grad_staged(lo) || hb_weight_head_scattered(lo);
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */
@@ -476,7 +471,7 @@ static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
  * over fsdp alone. */
 static bool is_norm_gathered(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_PADDED;
+    return hb_gathers_padded(lo);
 }
 
 /* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is

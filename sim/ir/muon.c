@@ -135,7 +135,7 @@ static uint32_t gather_iterate(struct hb_lower *lo, const struct hb_leaf *l, uin
 /* Zeros that a padded gather's own part goes into, there before it. */
 static uint32_t zero_whole(struct hb_lower *lo, const struct hb_leaf *l, struct hb_shape whole)
 {
-    if (lo->gather_form != HB_GATHER_PADDED)
+    if (!hb_gathers_padded(lo))
         return HB_NONE;
     uint32_t zeros = hb_temp(lo, hb_name(lo, l->name, ", muon iterate, padded with zeros"),
                              HB_CAT_OPTIMIZER, whole);

@@ -375,7 +375,7 @@ enum { BIT_DEPTH = 1, BIT_SUM = 2, BIT_FIRST = 4, BIT_LOGITS = 8, BIT_POST = 16 
 /* Where experts or tied heads are, v5e's first product alone asks. */
 static bool asks_gathers(const struct hb_lower *lo)
 {
-    return hb_sequence_gathers_known(lo) || lo->gather_form == HB_GATHER_BESIDE;
+    return hb_sequence_gathers_known(lo) || hb_gathers_beside(lo);
 }
 
 static int gathers_bits(const struct hb_lower *lo)

@@ -29,7 +29,7 @@ enum hb_tiling hb_weight_grad_tiling(const struct hb_lower *lo, const struct hb_
  * (qwen3-30b over 64: bf16[12,128,768,32] in 288 MiB on v5p, in 72 on v5e and v6e). */
 static enum hb_tiling copy_tiling(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return tiling_of(lo, l->row_major && lo->gather_form == HB_GATHER_PADDED);
+    return tiling_of(lo, l->row_major && hb_gathers_padded(lo));
 }
 
 /* Padded gathers put a shard between zeros along the gathered dimension; copies of these stacks lie
@@ -37,7 +37,7 @@ static enum hb_tiling copy_tiling(const struct hb_lower *lo, const struct hb_lea
  * experts' gate and up (mixtral/base: bf16[32,8,64,14336] in 896, not 448). */
 static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (lo->gather_form != HB_GATHER_PADDED || lo->maxtext || l->gather_dim < 0 || l->row_major)
+    if (!hb_gathers_padded(lo) || lo->maxtext || l->gather_dim < 0 || l->row_major)
         return false;
     return l->rank == HB_LEAF_RANK ? l->held && l->gather_dim == 1 : !l->held;
 }
@@ -223,7 +223,7 @@ enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_le
 static bool is_padded(const struct hb_lower *lo)
 {
     bool cast = lo->maxtext && lo->spec->precision.params != lo->compute;
-    return lo->gather_form == HB_GATHER_PADDED && !cast;
+    return hb_gathers_padded(lo) && !cast;
 }
 
 void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint32_t whole)
@@ -498,7 +498,7 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full)
 
 bool hb_weight_gathers_apart(const struct hb_lower *lo)
 {
-    return lo->gather_form == HB_GATHER_PADDED || hb_gathers_late(lo);
+    return hb_gathers_padded(lo) || hb_gathers_late(lo);
 }
 
 void hb_weight_accumulate(struct hb_lower *lo, bool made)
