@@ -411,8 +411,7 @@ static bool is_odd_split(const struct hb_search *s, const struct hb_choice *c)
            (c->bound_ns > c->step_ns || c->live_bytes > c->peak_bytes);
 }
 
-/* Sets what it takes; false: it does not fit. */
-static bool try_choice(struct hb_search *s, struct hb_choice *c)
+bool hb_cells_try(struct hb_search *s, struct hb_choice *c)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_memory memory = {0};
@@ -468,7 +467,7 @@ void hb_cells_run(struct hb_search *s, uint32_t index)
     if (put_back(s, index) || c->live_bytes >= hb_search_cut_bytes(s, c->cell, c->share))
         return;
     s->plan->rows[c->cell].runs++;
-    if (try_choice(s, c))
+    if (hb_cells_try(s, c))
         hb_queue_put(&s->queue, hb_search_value(s, c->cell, c->step_ns, c->peak_bytes),
                      HB_ENTRY_RUN, index);
 }
@@ -501,7 +500,7 @@ static bool dive_round(struct hb_search *s, const struct hb_segment *segment,
         c->live_bytes = checked ? best[i].price.live_bytes : 0;
         c->bound_ns = checked ? best[i].price.bound_ns : 0;
         c->run_count = hb_brute_runs(segment, s->ask->spec, best[i].parts, best[i].count, runs);
-        if (try_choice(s, c)) {
+        if (hb_cells_try(s, c)) {
             c->runs = hb_brute_copy_runs(s->arena, runs, c->run_count);
             return true;
         }
@@ -576,7 +575,7 @@ static bool dive_rung(struct hb_search *s, uint32_t rung, struct hb_choice *c)
         uint32_t last = s->plan->menus[i].count - 1;
         runs[i] = (struct hb_run){i, rung < last ? rung : last, hb_block_steps(&m->blocks[i])};
     }
-    bool fits = try_choice(s, c);
+    bool fits = hb_cells_try(s, c);
     c->runs = fits ? hb_brute_copy_runs(s->arena, runs, c->run_count) : NULL;
     return fits;
 }

@@ -14,6 +14,8 @@ void hb_cells_walk(struct hb_search *s, uint32_t index);
  * is better. It has to be one of the space, which those are not that the segment's check finds odd,
  * if nothing else is looked for: only plans that are polished may come from anywhere. */
 bool hb_cells_dive(struct hb_search *s, uint32_t cell, struct hb_choice *out);
+/* Runs a choice; false: it does not fit. */
+bool hb_cells_try(struct hb_search *s, struct hb_choice *c);
 /* A configuration that was run and fits, whose runs stay, into the queue; the incumbent where it is
  * better. */
 void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c);

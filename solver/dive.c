@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "solver/carry.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
 #include "solver/nodes.h"
@@ -320,9 +321,19 @@ static bool was_before(const struct hb_search *s, uint32_t index)
     return false;
 }
 
+/* Of those that were put from the first on. */
+static uint32_t find_best(const struct hb_search *s, uint32_t first)
+{
+    uint32_t best = first;
+    for (uint32_t i = first; i < s->choice_count; i++)
+        if (value_of(s, &s->choices[i]) < value_of(s, &s->choices[best]))
+            best = i;
+    return best;
+}
+
 void hb_dive_again(struct hb_search *s)
 {
-    uint32_t best = s->choice_count;
+    uint32_t first = s->choice_count;
     for (uint32_t i = 0; i < s->dive_count; i++)
         put(s, s->dives[i]);
     for (uint32_t i = 0; i < s->dive_count && i < MOST_AGAIN && !is_late(s); i++) {
@@ -330,9 +341,9 @@ void hb_dive_again(struct hb_search *s)
         if (!was_before(s, i) && hb_cells_dive(s, s->dives[i].cell, &c))
             hb_cells_put_run(s, &c);
     }
-    for (uint32_t i = best; i < s->choice_count; i++)
-        if (value_of(s, &s->choices[i]) < value_of(s, &s->choices[best]))
-            best = i;
-    if (s->dive_count && !is_late(s))
-        hb_polish(s, best);
+    if (!s->dive_count || is_late(s))
+        return;
+    uint32_t best = find_best(s, first);
+    while (hb_polish(s, best) && hb_carry(s, find_best(s, best)))
+        best = find_best(s, best);
 }

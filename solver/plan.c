@@ -10,6 +10,7 @@
 #include "hw/device.h"
 #include "sim/engine/result.h"
 #include "sim/ir/lower.h"
+#include "solver/carry.h"
 #include "solver/cells.h"
 #include "solver/dive.h"
 #include "solver/menu.h"
@@ -121,7 +122,8 @@ static bool is_beaten_beside(struct hb_search *s, double value)
 
 static bool is_beaten(struct hb_search *s, const struct hb_queue_entry *e)
 {
-    return hb_polish(s, e->index) || (!s->beside && is_beaten_beside(s, e->value));
+    return hb_polish(s, e->index) || hb_carry(s, e->index) ||
+           (!s->beside && is_beaten_beside(s, e->value));
 }
 
 static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
@@ -493,6 +495,7 @@ static void begin_as_written(struct hb_search *s)
     struct hb_plan first;
     struct hb_memory memory = {0};
     own.as_written = true;
+    own.beat = s->incumbent < INFINITY ? s->incumbent : 0;
     own.keep_runs = false;
     own.value_only = true;
     own.most_alternatives = 0;

@@ -590,26 +590,35 @@ static bool try_pieces(struct polish *p, const struct piece *pieces, uint32_t co
     return true;
 }
 
-/* Steps from one run of a block to the next, or back. */
-static bool try_shifts(struct polish *p)
+/* So many steps from a run to the next of its block, or back. */
+static bool try_shift(struct polish *p, uint32_t run, int32_t steps)
 {
-    static const int32_t by[] = {1, -1, 2, -2, 4, -4};
     int32_t least = hb_sized_least_run(&p->spec);
     struct piece pieces[HB_PARTS_MAX] = {{0}};
     uint32_t count = list_pieces(p, pieces);
-    for (uint32_t i = 0; i + 1 < count; i++)
-        for (size_t k = 0; k < sizeof by / sizeof by[0]; k++) {
-            struct piece *one = &pieces[i], *other = &pieces[i + 1];
-            if (one->block != other->block || one->steps + by[k] < least ||
-                other->steps - by[k] < least)
-                continue;
-            one->steps += by[k];
-            other->steps -= by[k];
-            if (try_pieces(p, pieces, count))
+    struct piece *one = &pieces[run], *other = &pieces[run + 1];
+    one->steps += steps;
+    other->steps -= steps;
+    return one->block == other->block && one->steps >= least && other->steps >= least &&
+           try_pieces(p, pieces, count);
+}
+
+/* On in the same direction, by twice as many while that is better. */
+static void shift_on(struct polish *p, uint32_t run, int32_t steps)
+{
+    for (int32_t times = 2; times > 0;)
+        times = try_shift(p, run, times * steps) ? 2 * times : times / 2;
+}
+
+static bool try_shifts(struct polish *p)
+{
+    static const int32_t by[] = {1, -1, 2, -2, 4, -4};
+    for (uint32_t i = 0; i + 1 < p->now.run_count; i++)
+        for (size_t k = 0; k < sizeof by / sizeof by[0]; k++)
+            if (try_shift(p, i, by[k])) {
+                shift_on(p, i, by[k]);
                 return true;
-            one->steps -= by[k];
-            other->steps += by[k];
-        }
+            }
     return false;
 }
 
@@ -630,40 +639,51 @@ static bool try_end(struct polish *p, uint32_t run, bool first, int32_t steps,
     return better;
 }
 
-/* Each tensor of a run by itself: in all of it, or (where ends is set) in some steps at an end. */
+/* So many steps at either end of a run, with one tensor in another state. */
+static bool try_ends(struct polish *p, uint32_t run, int32_t all, const struct hb_remat *remat)
+{
+    int32_t least = hb_sized_least_run(&p->spec), some[] = {least, all / 4, all / 2};
+    for (int i = 0; i < 6; i++)
+        if (some[i / 2] >= least && all - some[i / 2] >= least &&
+            (i < 2 || some[i / 2] > some[i / 2 - 1]) && try_end(p, run, i % 2, some[i / 2], remat))
+            return true;
+    return false;
+}
+
+/* Each tensor of a run by itself: in all of it, from what is better on, or (where ends is set) in
+ * some steps at an end. */
 static bool try_tensors(struct polish *p, uint32_t run, bool ends)
 {
     struct piece pieces[HB_PARTS_MAX];
     struct move moves[MOST_MOVES];
     uint32_t count = list_pieces(p, pieces), block = pieces[run].block;
-    struct hb_remat own =
-        as_names(&pieces[run].remat, hb_menu_tensors(&p->spec.model.blocks[block]));
-    int32_t steps = pieces[run].steps, least = hb_sized_least_run(&p->spec);
-    int32_t some[] = {least, steps / 4, steps / 2};
+    uint32_t tensors = hb_menu_tensors(&p->spec.model.blocks[block]);
+    struct hb_remat own = as_names(&pieces[run].remat, tensors);
     uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
+    bool better = false;
     for (uint32_t k = 0; k < made && !is_over(p); k++) {
         struct hb_remat r = moved(own, moves[k]);
         if (!hb_menu_compiles(&p->spec, &r))
             continue;
         pieces[run].remat = r;
-        if (!ends && try_pieces(p, pieces, count))
+        if (ends && try_ends(p, run, pieces[run].steps, &r))
             return true;
-        for (int i = 0; i < 6 && ends; i++)
-            if (some[i / 2] >= least && steps - some[i / 2] >= least &&
-                (i < 2 || some[i / 2] > some[i / 2 - 1]) && try_end(p, run, i % 2, some[i / 2], &r))
-                return true;
+        if (!ends && try_pieces(p, pieces, count)) {
+            own = r;
+            better = true;
+        }
     }
-    return false;
+    return better;
 }
 
 /* What the prices did not show, or where there are none. */
 static bool try_bare(struct polish *p)
 {
+    bool better = false;
     for (uint32_t run = 0; run < p->now.run_count; run++)
-        if (try_tensors(p, run, false))
-            return true;
-    if (!may_split(p))
-        return false;
+        better = try_tensors(p, run, false) || better;
+    if (better || !may_split(p))
+        return better;
     if (try_shifts(p))
         return true;
     if (p->priced)
@@ -699,6 +719,14 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
     return better;
 }
 
+/* What has no price brings little: it is worth its runs where that may make the best. */
+static const double near_best = 1.002;
+
+static bool is_near(const struct polish *p)
+{
+    return p->value < p->s->incumbent * near_best;
+}
+
 /* One tensor of each block in turn, then two, then what is guessed of both; then one by one. */
 static bool try_round(struct polish *p)
 {
@@ -709,7 +737,7 @@ static bool try_round(struct polish *p)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
             if (is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))
                 return true;
-    return try_bare(p);
+    return is_near(p) && try_bare(p);
 }
 
 bool hb_polish(struct hb_search *s, uint32_t index)

@@ -393,6 +393,32 @@ static void test_nothing_is_beside(void **state)
     }
 }
 
+/* More room is no reason for a slower plan: what is found in one cell is tried in the others. */
+static void test_more_room_is_no_worse(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {preset: llama3-70b}\n"
+                               "batch: {global: 1024, seq: 8192}\n"
+                               "mesh: {fsdp: 512}\n"
+                               "hardware: {device: tpu-v6e, count: 512}\n"
+                               "compiler: xla-tpu\n";
+    double last = INFINITY;
+    for (int64_t gib = 28; gib <= 29; gib++) {
+        struct unit u;
+        struct instance n;
+        unit_start(&u);
+        open_instance(&u, text, &n);
+        n.ask.polish = true;
+        n.ask.most_alternatives = 0;
+        n.ask.confidence = 0;
+        n.ask.budget_bytes = gib << 30;
+        assert_true(hb_plan_find(u.env.arena, &n.ask, &n.plan) && n.plan.found);
+        assert_true(n.plan.best.value <= last);
+        last = n.plan.best.value;
+        unit_end(&u);
+    }
+}
+
 /* A block whose policy puts the ends in another order than the sample's, beside another that is
  * split: what the sums say of it is not asked (HB_SEED=72). */
 static void test_splits_beside_an_odd_block(void **state)
@@ -692,6 +718,7 @@ int main(void)
                                        cmocka_unit_test(test_mixtures_that_matter),
                                        cmocka_unit_test(test_splits_beside_an_odd_block),
                                        cmocka_unit_test(test_nothing_is_beside),
+                                       cmocka_unit_test(test_more_room_is_no_worse),
                                        cmocka_unit_test(test_a_false_bound_is_noticed),
                                        cmocka_unit_test(test_cut_off_anywhere),
                                        cmocka_unit_test(test_ended_by_effort),

@@ -1,0 +1,96 @@
+/* A good configuration in other cells: see carry.h. */
+#include "solver/carry.h"
+
+#include <math.h>
+
+#include "solver/brute.h"
+#include "solver/cells.h"
+
+/* How many cells, and how near the best of one has to be. */
+enum { MOST_CELLS = 16 };
+static const double near = 1.3;
+
+struct cells {
+    uint32_t list[MOST_CELLS]; /* best first */
+    double best[MOST_CELLS];
+    uint32_t count;
+};
+
+static double value_of(const struct hb_search *s, const struct hb_choice *c)
+{
+    return hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+}
+
+/* Each cell once, by its best; of more than there is room for the worst goes. */
+static void put_cell(struct cells *c, uint32_t cell, double value)
+{
+    uint32_t at = 0;
+    while (at < c->count && c->list[at] != cell)
+        at++;
+    if (at == MOST_CELLS)
+        at--;
+    else if (at == c->count)
+        c->best[c->count++] = INFINITY;
+    if (value >= c->best[at])
+        return;
+    for (; at > 0 && value < c->best[at - 1]; at--) {
+        c->list[at] = c->list[at - 1];
+        c->best[at] = c->best[at - 1];
+    }
+    c->list[at] = cell;
+    c->best[at] = value;
+}
+
+static void try_in(struct hb_search *s, uint32_t cell, const struct hb_run *runs, uint32_t count,
+                   double *best)
+{
+    struct hb_choice c = {.cell = cell, .runs = runs, .run_count = count};
+    if (hb_stop_now(s->ask->stop) || !hb_cells_try(s, &c) || value_of(s, &c) >= *best)
+        return;
+    c.runs = hb_brute_copy_runs(s->arena, runs, count);
+    *best = value_of(s, &c);
+    hb_cells_put_run(s, &c);
+}
+
+/* Whether a run before it has the same policy. */
+static bool was_before(const struct hb_choice *c, uint32_t run)
+{
+    for (uint32_t i = 0; i < run; i++)
+        if (c->runs[i].policy == c->runs[run].policy)
+            return true;
+    return false;
+}
+
+static void carry_to(struct hb_search *s, const struct hb_choice *from, uint32_t cell, double *best)
+{
+    const struct hb_model *m = &s->ask->spec->model;
+    try_in(s, cell, from->runs, from->run_count, best);
+    if (from->run_count == 1 || m->block_count > 1)
+        return;
+    for (uint32_t i = 0; i < from->run_count; i++) {
+        struct hb_run whole = from->runs[i];
+        whole.steps = hb_block_steps(&m->blocks[whole.block]);
+        if (!was_before(from, i))
+            try_in(s, cell, &whole, 1, best);
+    }
+}
+
+bool hb_carry(struct hb_search *s, uint32_t index)
+{
+    const struct hb_choice from = s->choices[index];
+    double value = value_of(s, &from), least = value;
+    struct cells cells = {.count = 0};
+    if (!s->ask->polish || !s->plan->space.remat || s->carried == value)
+        return false;
+    s->carried = value;
+    for (uint32_t i = 0; i < s->choice_count; i++) {
+        const struct hb_choice *c = &s->choices[i];
+        if (c->step_ns > 0 && c->cell != from.cell && value_of(s, c) < near * value)
+            put_cell(&cells, c->cell, value_of(s, c));
+    }
+    for (uint32_t i = 0; i < cells.count; i++) {
+        carry_to(s, &from, cells.list[i], &cells.best[i]);
+        least = cells.best[i] < least ? cells.best[i] : least;
+    }
+    return least < value;
+}
