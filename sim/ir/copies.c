@@ -475,11 +475,8 @@ static void add_list(struct row *r)
 /* What layers keep on the device, of nested ones their outer blocks' inputs. */
 static int64_t kept_bytes(const struct hb_lower *lo, const struct hb_group *g)
 {
-    int64_t sum = 0;
-    for (uint32_t v = 0; v < g->layer.value_count && !g->inner; v++)
-        if (g->saved.keep[v] == HB_KEEP_DEVICE)
-            sum = hb_add_sat(sum, hb_shape_plain_bytes(&g->layer.values[v].shape));
-    return g->inner ? lo->input_bytes : hb_mul_sat(g->trips, sum);
+    return g->inner ? lo->input_bytes
+                    : hb_mul_sat(g->trips, hb_saved_bytes(&g->saved, &g->layer));
 }
 
 /* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;

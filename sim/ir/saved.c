@@ -3,6 +3,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/size.h"
 
 struct find {
     const struct hb_layer *y;
@@ -96,6 +97,15 @@ void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct h
         need_of_step(&f, &y->steps[i]);
     if (remat->policy != HB_POLICY_NONE)
         need(&f, y->input);
+}
+
+int64_t hb_saved_bytes(const struct hb_saved *s, const struct hb_layer *y)
+{
+    int64_t sum = 0;
+    for (uint32_t v = 0; v < y->value_count; v++)
+        if (s->keep[v] == HB_KEEP_DEVICE)
+            sum = hb_add_sat(sum, hb_shape_plain_bytes(&y->values[v].shape));
+    return sum;
 }
 
 /* Whether a policy may keep a part of what the value's own op makes: then less is made again. */

@@ -18,6 +18,9 @@ struct hb_saved {
 void hb_saved_find(struct hb_lower *lo, const struct hb_layer *y, const struct hb_remat *remat,
                    bool vmapped, bool pruned, struct hb_saved *out);
 
+/* What one layer keeps on the device. */
+int64_t hb_saved_bytes(const struct hb_saved *s, const struct hb_layer *y);
+
 /* The policies that keep a value where it is needed, a mask of 1u << enum hb_policy. 0: it is made
  * with others in one op that a policy may keep in its place. */
 uint8_t hb_saved_by(const struct hb_layer *y, int v);

@@ -159,14 +159,11 @@ static bool hides(const struct hb_body *b, const struct hb_step_op *s)
     return b->own_stacks ? makes_both(b) : hb_weight_grad_partial(b->lo, &b->lo->leaves[s->leaf]);
 }
 
-/* Inputs of all layers and what they keep, if all are like this one. */
+/* What all layers keep, if they are like this one. */
 static double kept_bytes(const struct hb_body *b)
 {
-    double one = (double)hb_shape_plain_bytes(&b->y->values[b->y->input].shape), sum = one;
-    for (uint32_t v = 0; v < b->y->value_count; v++)
-        if (b->saved->keep[v] == HB_KEEP_DEVICE && (int)v != b->y->input)
-            sum += (double)hb_shape_plain_bytes(&b->y->values[v].shape);
-    return (double)b->lo->input_bytes * sum / one;
+    double input = (double)hb_shape_plain_bytes(&b->y->values[b->y->input].shape);
+    return (double)b->lo->input_bytes * (double)hb_saved_bytes(b->saved, b->y) / input;
 }
 
 /* Whether so much of what the compiler's limit leaves beside arguments is taken: by what is spread,
