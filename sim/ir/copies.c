@@ -183,7 +183,7 @@ static bool is_table_turned(const struct hb_lower *lo, uint32_t leaf)
  * the number of microbatches: then a moment in f32 comes apart from one in bf16 and the weight, and
  * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e); at the ends where the loop
  * scales it, but for a table's, turned before. Lion's moment is made apart from the weight. */
-bool hb_copies_apart(struct hb_lower *lo, uint32_t leaf, int state)
+static bool is_apart(const struct hb_lower *lo, uint32_t leaf, int state)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     int k = state - MOMENT, last = o->moment_count - 1;
@@ -236,25 +236,6 @@ static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
     return same;
 }
 
-/* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
- * their names from the last on (wu with wg, wv with wk, wq with wo where these are square, and with
- * wv where all heads have keys; and one over sequence 2; none on v5e and v5p). */
-static void join_mates(struct row *r)
-{
-    if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
-        return;
-    for (uint32_t i = 0; i < r->weight_count; i++)
-        for (uint32_t k = i + 1; k < r->weight_count; k++) {
-            if (!is_mate(r, r->weights[i].leaf[0], r->weights[k].leaf[0]))
-                continue;
-            r->weights[i].leaf[1] = r->weights[k].leaf[0];
-            r->weights[i].rank[1] = r->weights[k].rank[0];
-            r->weight_count--;
-            memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
-            break;
-        }
-}
-
 static uint32_t leaf_of(const struct weight *w, int slot)
 {
     return w->leaf[slot / HB_LEAF_STATES];
@@ -272,8 +253,29 @@ static void know_states(struct hb_lower *lo, struct weight *w)
         uint32_t buf = *hb_leaf_state(&lo->leaves[leaf], state);
         w->bytes[slot] = lo->leaves[leaf].all_bytes / 32 * hb_dtype_bits(lo->p->bufs[buf].dtype);
         w->host[slot] = hb_leaf_on_host(lo, &lo->leaves[leaf], state);
-        w->apart[slot] = hb_copies_apart(lo, leaf, state);
+        w->apart[slot] = is_apart(lo, leaf, state);
+        lo->kinds[lo->leaves[leaf].kind].apart |= (unsigned)w->apart[slot] << state;
     }
+}
+
+/* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
+ * their names from the last on (wu with wg, wv with wk, wq with wo where these are square, and with
+ * wv where all heads have keys; and one over sequence 2; none on v5e and v5p). */
+static void join_mates(struct row *r)
+{
+    if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
+        return;
+    for (uint32_t i = 0; i < r->weight_count; i++)
+        for (uint32_t k = i + 1; k < r->weight_count; k++) {
+            if (!is_mate(r, r->weights[i].leaf[0], r->weights[k].leaf[0]))
+                continue;
+            r->weights[i].leaf[1] = r->weights[k].leaf[0];
+            r->weights[i].rank[1] = r->weights[k].rank[0];
+            know_states(r->lo, &r->weights[i]);
+            r->weight_count--;
+            memmove(&r->weights[k], &r->weights[k + 1], (r->weight_count - k) * sizeof *r->weights);
+            break;
+        }
 }
 
 static void list_weights(struct row *r)
@@ -284,16 +286,15 @@ static void list_weights(struct row *r)
         if (hb_leaf_first(lo, i) != i)
             continue;
         struct weight own = {.leaf = {i, HB_NONE}, .rank = {rank_of(lo, i)}};
+        know_states(lo, &own);
         for (int k = 0; k < SLOTS; k++) {
             own.fetched[k] = own.update[k] = HB_NONE;
-            r->apart |= k < HB_LEAF_STATES && hb_copies_apart(lo, i, k);
+            r->apart |= own.apart[k];
         }
         r->weights[r->weight_count++] = own;
     }
     sort_weights(r, is_named_after);
     join_mates(r);
-    for (uint32_t i = 0; i < r->weight_count; i++)
-        know_states(lo, &r->weights[i]);
 }
 
 /* The update that makes a state. */

@@ -27,8 +27,7 @@ struct hb_copies {
 
 /* Whether the optimizer's states are so ordered: not muon's whole matrices. */
 bool hb_copies_queued(const struct hb_lower *lo);
-/* Whether a leaf's state is renewed in an op of its own, not with the weight. */
-bool hb_copies_apart(struct hb_lower *lo, uint32_t leaf, int state);
+/* Fills in the events, and of each kind of weight which states are renewed apart. */
 void hb_copies_find(struct hb_lower *lo);
 
 #endif

@@ -39,6 +39,7 @@ enum { HB_LEAF_RANK = 3, HB_LEAF_STATES = 5 };
 struct hb_leaf_kind {
     uint32_t first;
     int64_t bytes;
+    unsigned apart; /* 1u << state: renewed in an op of its own, not with the weight */
 };
 
 /* A weight of the step: one leaf of the parameter tree, with everything that follows it. */

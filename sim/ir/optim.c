@@ -118,6 +118,13 @@ static void send_states(struct hb_lower *lo, struct hb_leaf *l)
         send_back(lo, l->renewed[i], l->host[i]);
 }
 
+static void read_gradients(struct hb_emit *e, const struct hb_leaf *l)
+{
+    hb_emit_read(e, l->grad);
+    hb_emit_read(e, l->grad_half);
+    hb_emit_read(e, l->accum);
+}
+
 static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
 {
     fetch_leaf(lo, l, false);
@@ -125,9 +132,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     hb_weight_copy_param(lo, l);
     hb_muon_iterate(lo, l);
     struct hb_emit e = {.name = hb_name(lo, "update ", l->name), .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, l->grad);
-    hb_emit_read(&e, l->grad_half);
-    hb_emit_read(&e, l->accum);
+    read_gradients(&e, l);
     hb_emit_read(&e, l->momentum_copy);
     hb_emit_read(&e, l->param_copy);
     hb_emit_read(&e, l->iterate[0]);
@@ -137,7 +142,7 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
         if (i > 0 || l->master == HB_NONE) /* a master copy stands for the parameter */
             hb_emit_read(&e, *hb_leaf_state(l, i));
     for (int i = 0; i < HB_LEAF_STATES; i++) {
-        if (hb_copies_queued(lo) && hb_copies_apart(lo, (uint32_t)(l - lo->leaves), i))
+        if (lo->kinds[l->kind].apart & 1u << i)
             continue;
         l->renewed[i] = new_state(lo, *hb_leaf_state(l, i));
         hb_emit_write(&e, l->renewed[i]);
@@ -154,9 +159,8 @@ static void renew_apart(struct hb_lower *lo, struct hb_leaf *l, int state)
 {
     struct hb_emit e = {.name = hb_name(lo, "update a state of ", l->name),
                         .kind = HB_OP_ELEMENTWISE};
-    const uint32_t gradients[] = {l->grad, l->grad_half, l->accum, *hb_leaf_state(l, state)};
-    for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
-        hb_emit_read(&e, gradients[i]);
+    read_gradients(&e, l);
+    hb_emit_read(&e, *hb_leaf_state(l, state));
     l->renewed[state] = new_state(lo, *hb_leaf_state(l, state));
     hb_emit_write(&e, l->renewed[state]);
     hb_emit(lo, &e);
