@@ -145,9 +145,9 @@ static void add_before(struct row *r, uint32_t node, uint32_t before)
  * parallelism a list 7 of 8. */
 static enum hb_sequence find_sequence(const struct hb_lower *lo)
 {
-    bool experts = hb_block_mixes(&lo->spec->model.blocks[0]);
     enum hb_sequence known = hb_sequence_known(lo) ? hb_sequence_find(lo) : HB_SEQUENCE_DEPTH;
-    if (known == HB_SEQUENCE_LIST || hb_alone(lo) || (experts && hb_ways(lo, HB_AX_TENSOR) == 1))
+    if (known == HB_SEQUENCE_LIST || hb_alone(lo) ||
+        (hb_begins_mixed(lo) && hb_ways(lo, HB_AX_TENSOR) == 1))
         return HB_SEQUENCE_LIST;
     bool post = hb_sequence_post_tensor(lo) && !hb_sequence_tensor_known(lo);
     post |= known == HB_SEQUENCE_POST && !hb_sequence_depth_is_post(lo);
@@ -476,8 +476,7 @@ static void add_list(struct row *r)
 /* What layers keep on the device, of nested ones their outer blocks' inputs. */
 static int64_t kept_bytes(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return g->inner ? lo->input_bytes
-                    : hb_mul_sat(g->trips, hb_saved_bytes(&g->saved, &g->layer));
+    return g->inner ? lo->input_bytes : hb_mul_sat(g->trips, hb_saved_bytes(&g->saved, &g->layer));
 }
 
 /* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;

@@ -24,11 +24,6 @@ static bool is_tied(const struct hb_lower *lo)
     return lo->spec->model.tied_embeddings;
 }
 
-static bool mixes(const struct hb_lower *lo)
-{
-    return hb_block_mixes(&lo->spec->model.blocks[0]);
-}
-
 static bool is_whole(const struct hb_lower *lo)
 {
     return lo->spec->loss.chunks == 1;
@@ -143,7 +138,7 @@ static bool is_split_twice(const struct hb_lower *lo)
  * layers over fsdp and data on v5p (llama3-8b, 4 and 4: the gradient at 244 of 497). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !mixes(lo) &&
+    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !hb_begins_mixed(lo) &&
                  is_loss_at_once(lo);
     return lo->fsdp_mode == HB_WEIGHT_RING ? is_split_twice(lo) : keeps_nothing(lo) && !split;
 }
@@ -283,13 +278,13 @@ static bool waits_in_ring(const struct hb_lower *lo)
     bool sends = hb_sends(lo, lo->spec->model.block_count - 1);
     bool nothing = lo->spec->stack.form == HB_FORM_SCAN && (keeps_nothing(lo) || sends);
     bool experts = nothing && !over_tensor(lo) && !(sorts_rows(lo) && lo->local.batch > 1);
-    return hb_head_goes_round(lo) && (mixes(lo) ? experts : sends);
+    return hb_head_goes_round(lo) && (hb_begins_mixed(lo) ? experts : sends);
 }
 
 /* They come behind the layers, but dense ones of v5e (49 of 54 on v5p and v6e). */
 static bool is_behind(const struct hb_lower *lo)
 {
-    return mixes(lo) || !hb_head_room_early(lo);
+    return hb_begins_mixed(lo) || !hb_head_room_early(lo);
 }
 
 /* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2), not over data
@@ -316,7 +311,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return true;
     if (hb_head_own_rule(lo) && is_own_rule_late(lo))
         return true;
-    if (over_data(lo) || mixes(lo))
+    if (over_data(lo) || hb_begins_mixed(lo))
         return false;
     if (ring)
         return is_ring_late(lo);
@@ -372,8 +367,8 @@ bool hb_head_label_waits(const struct hb_lower *lo)
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
     bool alone = lo->local.batch == 1 || is_loss_at_once(lo) || over_tensor(lo);
-    return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) && !mixes(lo) &&
-           !hb_head_own_loss(lo) && hb_ways(lo, HB_AX_DATA) == 2 && alone &&
+    return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) &&
+           !hb_begins_mixed(lo) && !hb_head_own_loss(lo) && hb_ways(lo, HB_AX_DATA) == 2 && alone &&
            (hb_updates_wait(lo) || hb_copies_queued(lo) ||
             hb_sends(lo, lo->spec->model.block_count - 1));
 }

@@ -176,6 +176,12 @@ static inline bool hb_accumulates(const struct hb_lower *lo)
     return lo->spec->batch.accumulate > 1;
 }
 
+/* The first block has experts. */
+static inline bool hb_begins_mixed(const struct hb_lower *lo)
+{
+    return hb_block_mixes(&lo->spec->model.blocks[0]);
+}
+
 /* Weights go round in rings of collective permutes, product by product. */
 static inline bool hb_in_rings(const struct hb_lower *lo)
 {

@@ -27,7 +27,7 @@
 static bool is_plain_over_fsdp(const struct hb_lower *lo)
 {
     bool own = hb_head_own_loss(lo) && hb_gathers_late(lo);
-    return (own || !lo->spec->model.tied_embeddings) && !hb_block_mixes(&lo->spec->model.blocks[0]);
+    return (own || !lo->spec->model.tied_embeddings) && !hb_begins_mixed(lo);
 }
 
 bool hb_sequence_known(const struct hb_lower *lo)
