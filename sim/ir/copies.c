@@ -205,7 +205,7 @@ typedef bool before_fn(const struct row *r, const struct weight *a, const struct
 /* A list has small weights first. */
 static bool is_smaller(const struct row *r, const struct weight *a, const struct weight *b)
 {
-    int64_t x = r->lo->leaves[a->leaf[0]].all_bytes, y = r->lo->leaves[b->leaf[0]].all_bytes;
+    int64_t x = hb_leaf_all_bytes(r->lo, a->leaf[0]), y = hb_leaf_all_bytes(r->lo, b->leaf[0]);
     return x != y ? x < y : a->rank[0] < b->rank[0];
 }
 
@@ -251,7 +251,7 @@ static void know_states(struct hb_lower *lo, struct weight *w)
         if (leaf == HB_NONE || *hb_leaf_state(&lo->leaves[leaf], state) == HB_NONE)
             continue;
         uint32_t buf = *hb_leaf_state(&lo->leaves[leaf], state);
-        w->bytes[slot] = lo->leaves[leaf].all_bytes / 32 * hb_dtype_bits(lo->p->bufs[buf].dtype);
+        w->bytes[slot] = hb_leaf_all_bytes(lo, leaf) / 32 * hb_dtype_bits(lo->p->bufs[buf].dtype);
         w->host[slot] = hb_leaf_on_host(lo, &lo->leaves[leaf], state);
         w->apart[slot] = is_apart(lo, leaf, state);
         lo->kinds[lo->leaves[leaf].kind].apart |= (unsigned)w->apart[slot] << state;
@@ -342,7 +342,7 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
     if (leaf == r->lo->head || !sums_late(r))
         return r->layers;
     double others = (double)hb_fsdp_ways(r->lo, false) - 1;
-    double bytes = (double)r->lo->leaves[leaf].all_bytes * others / 2;
+    double bytes = (double)hb_leaf_all_bytes(r->lo, leaf) * others / 2;
     uint32_t sum = add_place(r, GRADIENT, bytes / SLOWER);
     add_before(r, sum, r->layers);
     return sum;
@@ -359,7 +359,7 @@ static uint32_t add_update(struct row *r, struct weight *w, int update)
     }
     struct node n = {.kind = UPDATE, .leaf = leaf_of(w, update), .mate = HB_NONE};
     n.state = update % HB_LEAF_STATES;
-    n.cost = (double)r->lo->leaves[n.leaf].all_bytes / FASTER; /* of its gradient */
+    n.cost = (double)hb_leaf_all_bytes(r->lo, n.leaf) / FASTER; /* of its gradient */
     n.mate = update ? HB_NONE : w->leaf[1];
     for (int k = 0; k < SLOTS; k++)
         if (reads(w, update, k))
@@ -413,9 +413,9 @@ static void add_gradients(struct row *r)
 /* Weights of one size, from one on. */
 static uint32_t end_of_size(const struct row *r, uint32_t first)
 {
+    int64_t bytes = hb_leaf_all_bytes(r->lo, r->weights[first].leaf[0]);
     uint32_t end = first + 1;
-    while (end < r->weight_count && r->lo->leaves[r->weights[end].leaf[0]].all_bytes ==
-                                        r->lo->leaves[r->weights[first].leaf[0]].all_bytes)
+    while (end < r->weight_count && hb_leaf_all_bytes(r->lo, r->weights[end].leaf[0]) == bytes)
         end++;
     return end;
 }
@@ -429,7 +429,7 @@ static bool is_early(const struct row *r, uint32_t first, uint32_t end)
     const struct hb_lower *lo = r->lo;
     if (r->loop)
         return end < r->weight_count;
-    return lo->leaves[r->weights[first].leaf[0]].all_bytes <= lo->input_bytes;
+    return hb_leaf_all_bytes(lo, r->weights[first].leaf[0]) <= lo->input_bytes;
 }
 
 /* Of both weights of each update from one on. */
@@ -494,7 +494,7 @@ static void weigh_step(struct row *r)
     stacks = hb_mul_sat(2, hb_add_sat(stacks, table_bytes(lo)));
     r->forward = r->loop ? 0 : hb_add_sat(stacks, hb_logit_bytes(lo, LOGITS));
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        int64_t bytes = hb_leaf_first(lo, i) == i ? lo->leaves[i].all_bytes : 0;
+        int64_t bytes = hb_leaf_first(lo, i) == i ? hb_leaf_all_bytes(lo, i) : 0;
         r->forward = hb_add_sat(r->forward, lo->leaves[i].cast == HB_NONE ? 0 : bytes / 2);
         bool counts = r->loop || !lo->leaves[i].end;
         grads = hb_add_sat(grads, counts ? hb_mul_sat(bytes / 16, bits) : 0);
@@ -508,7 +508,7 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
 {
     const struct hb_lower *lo = r->lo;
     if (leaf == lo->embed) {
-        int64_t turned = is_table_turned(lo, leaf) ? 2 * lo->leaves[leaf].all_bytes : 0;
+        int64_t turned = is_table_turned(lo, leaf) ? 2 * hb_leaf_all_bytes(lo, leaf) : 0;
         int64_t own = r->loop ? turned : table_bytes(lo);
         r->made = hb_add_sat(r->made, own);
         return hb_add_sat(r->begun, own);

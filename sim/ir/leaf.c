@@ -19,7 +19,7 @@ bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b)
     return same;
 }
 
-bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
+static bool is_same(const struct hb_leaf *a, const struct hb_leaf *b)
 {
     if (!hb_leaf_is_alike(a, b))
         return false;
@@ -27,10 +27,10 @@ bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b)
     return hb_str_same(of_a ? of_a : a->name, of_b ? of_b : b->name);
 }
 
-static uint32_t kind_of(const struct hb_lower *lo, const struct hb_leaf *l)
+uint32_t hb_leaf_kind(const struct hb_lower *lo, const struct hb_leaf *weight)
 {
     uint32_t kind = 0;
-    while (kind < lo->kind_count && !hb_leaf_is_same(&lo->leaves[lo->kinds[kind].first], l))
+    while (kind < lo->kind_count && !is_same(&lo->leaves[lo->kinds[kind].first], weight))
         kind++;
     return kind;
 }
@@ -38,7 +38,7 @@ static uint32_t kind_of(const struct hb_lower *lo, const struct hb_leaf *l)
 static void join_kind(struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_leaf *l = &lo->leaves[leaf];
-    l->kind = kind_of(lo, l);
+    l->kind = hb_leaf_kind(lo, l);
     if (l->kind == lo->kind_count) {
         lo->kinds = hb_grow(lo->arena, lo->kinds, lo->kind_count, &lo->kind_cap, sizeof *lo->kinds);
         lo->kinds[lo->kind_count++] = (struct hb_leaf_kind){.first = leaf};
@@ -211,10 +211,19 @@ bool hb_leaf_on_host(const struct hb_lower *lo, struct hb_leaf *l, int state)
     return buf != HB_NONE && lo->p->bufs[buf].space == HB_SPACE_HOST;
 }
 
-int64_t hb_leaf_all_bytes(const struct hb_lower *lo, const struct hb_leaf *weight)
+int64_t hb_leaf_all_bytes(const struct hb_lower *lo, uint32_t leaf)
 {
-    uint32_t kind = kind_of(lo, weight);
-    return kind < lo->kind_count ? lo->kinds[kind].bytes : 0;
+    return lo->kinds[lo->leaves[leaf].kind].bytes;
+}
+
+/* Runs of a block's layers under several policies count as one, so that the planner's parts of a
+ * step do not depend on how the layers are shared out. */
+void hb_leaf_weigh(struct hb_lower *lo, const struct hb_lower *whole)
+{
+    for (uint32_t k = 0; k < lo->kind_count; k++) {
+        uint32_t of = hb_leaf_kind(whole, &lo->leaves[lo->kinds[k].first]);
+        lo->kinds[k].bytes = of < whole->kind_count ? whole->kinds[of].bytes : 0;
+    }
 }
 
 uint32_t hb_leaf_first(const struct hb_lower *lo, uint32_t leaf)

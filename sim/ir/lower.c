@@ -227,7 +227,6 @@ static void add_leaves(struct hb_lower *lo, struct parts *parts)
 static void weigh_whole(struct hb_lower *lo)
 {
     if (lo->whole == lo->spec) {
-        hb_optim_weigh(lo, lo);
         hb_tail_find(lo, lo);
         return;
     }
@@ -240,7 +239,7 @@ static void weigh_whole(struct hb_lower *lo)
     whole.kind_count = whole.kind_cap = 0;
     add_leaves(&whole, &parts);
     lo->stacked_grad_bytes = whole.stacked_grad_bytes;
-    hb_optim_weigh(lo, &whole);
+    hb_leaf_weigh(lo, &whole);
     hb_tail_find(lo, &whole);
 }
 

@@ -35,10 +35,11 @@ struct hb_split {
 
 enum { HB_LEAF_RANK = 3, HB_LEAF_STATES = 5 };
 
-/* A weight over all its runs of layers: the first one's leaf, and its bytes in f32. */
+/* A weight over all its runs of layers. */
 struct hb_leaf_kind {
-    uint32_t first;
-    int64_t bytes;
+    uint32_t first; /* leaf */
+    int64_t bytes;  /* in f32 */
+    int zeros_at;   /* of its gradient, where the step's tail is known: enum hb_zeros_at */
     unsigned apart; /* 1u << state: renewed in an op of its own, not with the weight */
 };
 
@@ -56,9 +57,7 @@ struct hb_leaf {
     bool narrow;       /* ... which are made in 8 bit */
     bool experts;      /* of grouped products */
     bool end;          /* embedding or head, not a layer's */
-    int zeros_at;      /* of its gradient, where the step's tail is known: enum hb_zeros_at */
     uint32_t kind;     /* of lo->kinds */
-    int64_t all_bytes; /* of one state on the host, over all layers; 0: there is none */
     uint32_t arg;      /* argument buffers; HB_NONE where there is none */
     uint32_t master;
     uint32_t moment[2];
@@ -293,12 +292,13 @@ uint32_t *hb_leaf_state(struct hb_leaf *l, int state);
 bool hb_leaf_on_host(const struct hb_lower *lo, struct hb_leaf *l, int state);
 /* Whether both have the same shape over all devices, and both are ends or neither. */
 bool hb_leaf_is_alike(const struct hb_leaf *a, const struct hb_leaf *b);
-/* Whether both are the same weight, of one run of layers or of two: "dense_1.w_gate" and
- * "dense_2.w_gate". */
-bool hb_leaf_is_same(const struct hb_leaf *a, const struct hb_leaf *b);
+/* The kind that a weight, also of another lowering, is of: "dense_1.w_gate" and "dense_2.w_gate"
+ * are one. kind_count: none. */
+uint32_t hb_leaf_kind(const struct hb_lower *lo, const struct hb_leaf *weight);
 /* The leaf of a weight's first run of layers. */
 uint32_t hb_leaf_first(const struct hb_lower *lo, uint32_t leaf);
-/* Of a weight over all its runs of layers, f32. */
-int64_t hb_leaf_all_bytes(const struct hb_lower *lo, const struct hb_leaf *weight);
+/* Of a weight over all its runs of layers, f32; once hb_leaf_weigh ran, over all of whole. */
+int64_t hb_leaf_all_bytes(const struct hb_lower *lo, uint32_t leaf);
+void hb_leaf_weigh(struct hb_lower *lo, const struct hb_lower *whole);
 
 #endif

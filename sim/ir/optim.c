@@ -48,15 +48,6 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
         fetch_state(lo, l, k, in_a_row);
 }
 
-/* Each of a weight's leaves, of one run of layers each, has the bytes of all: runs of a block's
- * layers under several policies count as one, so that the planner's parts of a step do not depend
- * on how the layers are shared out. */
-void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        lo->leaves[i].all_bytes = hb_leaf_all_bytes(whole, &lo->leaves[i]);
-}
-
 /* Ops of one weight's leaves, of another's next: each run of layers takes its turn once between. */
 static void part_weights(struct hb_lower *lo)
 {

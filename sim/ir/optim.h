@@ -4,8 +4,6 @@
 
 #include "sim/ir/lowering.h"
 
-/* Bytes of states on the host over all layers of whole, once its leaves are there. */
-void hb_optim_weigh(struct hb_lower *lo, const struct hb_lower *whole);
 /* Brings states that lie on the host to the device: before the loss, before the layers' backward
  * pass or before a loop over microbatches. */
 void hb_optim_fetch_before_loss(struct hb_lower *lo);

@@ -404,7 +404,7 @@ static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
     const struct hb_leaf *l = &lo->leaves[i];
     struct hb_leaf one = *l;
     one.stack[0] = one.stack[1] = 0;
-    return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, l) / 4,
+    return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, i) / 4,
                          .shape = hb_leaf_shape(lo, &one, HB_DT_F32),
                          .bytes = (double)hb_dtype_bits(hb_weight_grad_dtype(lo)) / 8,
                          .turned = hb_weight_is_turned(lo, l),
@@ -602,16 +602,16 @@ static enum hb_zeros_at place_of(const struct tail *t, uint32_t zeros)
     return ops[zeros].place > ops[t->head].place ? HB_ZEROS_BESIDE_HEAD : HB_ZEROS_LATE;
 }
 
-/* Of a block's layers, whatever run they are in; vectors of no size to speak of as late as can be.
- */
+/* Vectors of no size to speak of as late as can be. */
 static void place_zeros(const struct tail *t, struct hb_lower *lo, const struct hb_lower *whole)
 {
-    for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        lo->leaves[i].zeros_at = HB_ZEROS_LATE;
-        for (uint32_t k = 0; k < t->count; k++)
-            if (t->grads[k].stacked && t->grads[k].matrix &&
-                hb_leaf_is_same(&whole->leaves[t->grads[k].leaf], &lo->leaves[i]))
-                lo->leaves[i].zeros_at = (int)place_of(t, t->grads[k].zeros);
+    for (uint32_t k = 0; k < lo->kind_count; k++)
+        lo->kinds[k].zeros_at = HB_ZEROS_LATE;
+    for (uint32_t i = 0; i < t->count; i++) {
+        const struct grad *g = &t->grads[i];
+        uint32_t kind = hb_leaf_kind(lo, &whole->leaves[g->leaf]);
+        if (g->stacked && g->matrix && kind < lo->kind_count)
+            lo->kinds[kind].zeros_at = (int)place_of(t, g->zeros);
     }
 }
 
