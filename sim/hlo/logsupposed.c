@@ -197,8 +197,8 @@ static bool is_heading(const struct hb_sentence *l)
 }
 
 /* "When a cgroup's OOM kill fires, it picks the largest", "When a container exceeds its limit, the
- * OOM killer ends it": of any such, at the beginning; "even when
- * the OOM occurred in ...", "when you're running low" */
+ * OOM killer ends it": of any such, at the beginning; "even when the OOM occurred in ...", "when
+ * you're running low" */
 static bool is_general(const struct hb_sentence *l, int i)
 {
     static const char *const whens[] = {"when", "whenever", NULL};
