@@ -11,9 +11,13 @@ list() {
     find sim/ir sim/graph -name "$1" ! -name 'eager*' 2>/dev/null | sort
 }
 
-# The program text without comments. No string in it holds a comment's signs.
+# The program text without comments, of headers the bodies of inline functions. No string in it holds
+# a comment's signs.
 code() {
-    list '*.c' | xargs cat | awk '
+    {
+        list '*.c' | xargs cat
+        list '*.h' | xargs sed -n '/^{/,/^}/p'
+    } | awk '
         { text = text $0 "\n" }
         END {
             while ((at = index(text, "/*")) > 0) {
