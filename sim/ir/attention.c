@@ -142,22 +142,15 @@ static int rotate(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_val
     struct hb_shape s = y->values[in].shape;
     struct hb_shape wide = s;
     wide.dtype = HB_DT_F32;
-    int out = hb_layer_value(lo, y, out_value);
-    struct hb_step_op step = {.kind = HB_STEP_MIX,
-                              .op = HB_OP_ELEMENTWISE,
-                              .name = out_value.name,
-                              .in = {in},
-                              .in_count = 1,
-                              .out = {out},
-                              .out_count = 1,
-                              .leaf = HB_NONE,
-                              .flops = 4.0 * (double)hb_shape_elements(&s),
-                              .scratch = {wide},
-                              .scratch_count = 1,
-                              .back_scratch = {wide},
-                              .back_scratch_count = 1};
-    hb_layer_step(lo, y, step);
-    return out;
+    return hb_layer_make(lo, y, out_value,
+                         (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
+                                             .in = {in},
+                                             .in_count = 1,
+                                             .flops = 4.0 * (double)hb_shape_elements(&s),
+                                             .scratch = {wide},
+                                             .scratch_count = 1,
+                                             .back_scratch = {wide},
+                                             .back_scratch_count = 1});
 }
 
 /* One of q, k: product, then norm and rotation where there are; v stops at the product. */
@@ -178,7 +171,7 @@ static int project(struct hb_lower *lo, struct hb_layer *y, int in,
         done.dot = true;
         return hb_layer_product(lo, y, in, leaf, done);
     }
-    struct hb_value raw = hb_attention_value(
+    struct hb_value raw = hb_layer_tensor(
         lo, hb_name(lo, p.name, " before rope"), 0,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, p.heads, h->qk_dim, -1}));
     raw.dot = true;
@@ -288,22 +281,14 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hb_
     bool named = false;
     for (uint32_t v = 0; v < y->value_count; v++)
         named = named || (whole && (y->values[v].tags & 1u << HB_TN_ATTN_CTX));
-    struct hb_value ctx = hb_attention_value(
+    struct hb_value ctx = hb_layer_tensor(
         lo, "attention context", named ? 0 : 1u << HB_TN_ATTN_CTX,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q * h->v_dim, -1}));
     ctx.relaid = whole && !named;
-    int c = hb_layer_value(lo, y, ctx);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MIX,
-                                      .op = HB_OP_COPY,
-                                      .name = "attention context",
-                                      .in = {o},
-                                      .in_count = 1,
-                                      .out = {c},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE});
+    int c =
+        hb_layer_make(lo, y, ctx, (struct hb_step_op){.op = HB_OP_COPY, .in = {o}, .in_count = 1});
     struct hb_value out =
-        hb_attention_value(lo, "attention output", 1u << HB_TN_ATTN_OUT, y->values[y->input].shape);
+        hb_layer_tensor(lo, "attention output", 1u << HB_TN_ATTN_OUT, y->values[y->input].shape);
     out.dot = true;
     out.fused = true; /* summed with the residual where it is made */
     int a = hb_layer_product(lo, y, c, hb_layer_find_leaf(lo, y, "wo"), out);
@@ -322,7 +307,7 @@ struct rank_part {
 static int low_rank(struct hb_lower *lo, struct hb_layer *y, int in,
                     const struct hb_attention_heads *h, struct rank_part p)
 {
-    struct hb_value v = hb_attention_value(
+    struct hb_value v = hb_layer_tensor(
         lo, p.down, 0,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, p.width, -1}));
     v.dot = true;
@@ -361,7 +346,7 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hb_
     if (a->q_lora_rank)
         q_in = low_rank(lo, y, in, h,
                         (struct rank_part){"wq_a", "q_norm", a->q_lora_rank, HB_TN_MLA_Q});
-    struct hb_value raw = hb_attention_value(
+    struct hb_value raw = hb_layer_tensor(
         lo, "q before rope", 0,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q, h->qk_dim, -1}));
     raw.dot = true;
@@ -371,7 +356,7 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hb_
     int64_t kv_width = a->kv_lora_rank + a->qk_rope_head_dim;
     int low =
         low_rank(lo, y, in, h, (struct rank_part){"wkv_a", "kv_norm", kv_width, HB_TN_MLA_KV});
-    struct hb_value up = hb_attention_value(
+    struct hb_value up = hb_layer_tensor(
         lo, "kv, up projection", 0,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->kv,
                                                      a->qk_nope_head_dim + a->v_head_dim, -1}));
@@ -386,9 +371,9 @@ static int fused_qkv(struct hb_lower *lo, struct hb_layer *y, int in,
                      const struct hb_attention_heads *h)
 {
     int64_t width = (h->q + 2 * h->kv) * h->qk_dim;
-    struct hb_value all = hb_attention_value(
-        lo, "qkv", 1u << HB_TN_QKV,
-        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
+    struct hb_value all =
+        hb_layer_tensor(lo, "qkv", 1u << HB_TN_QKV,
+                        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
     all.dot = true;
     int qkv = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "wqkv"), all);
     int q =

@@ -5,18 +5,11 @@
 #include "base/size.h"
 #include "sim/ir/order.h"
 
-struct hb_value hb_attention_value(const struct hb_lower *lo, const char *name, uint32_t tags,
-                                   struct hb_shape shape)
-{
-    return (struct hb_value){
-        .name = name, .tags = tags, .shape = shape, .tiling = lo->habits->tiling};
-}
-
 struct hb_value hb_attention_kernel_value(const struct hb_lower *lo, const char *name,
                                           uint32_t tags, const struct hb_attention_heads *h,
                                           int64_t heads, int64_t dim)
 {
-    struct hb_value v = hb_attention_value(
+    struct hb_value v = hb_layer_tensor(
         lo, name, tags,
         hb_shape_make(lo->compute, (const int64_t[]){h->batch, heads, h->seq, dim, -1}));
     if (h->fused_kernel)
@@ -111,7 +104,7 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
     int o = hb_layer_value(
         lo, y,
         hb_attention_kernel_value(lo, "attention result of the kernel", tags, h, h->q, h->v_dim));
-    int e = hb_layer_value(lo, y, hb_attention_value(lo, "attention log-sum-exp", tags, lse));
+    int e = hb_layer_value(lo, y, hb_layer_tensor(lo, "attention log-sum-exp", tags, lse));
     double flops = score_flops(h, keys_met(lo, y, h));
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ATTENTION,
@@ -142,7 +135,7 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
 static struct hb_value score_value(const struct hb_lower *lo, const char *name,
                                    const struct hb_attention_heads *h, enum hb_dtype dtype)
 {
-    return hb_attention_value(
+    return hb_layer_tensor(
         lo, name, 0,
         hb_shape_make(dtype, (const int64_t[]){h->batch, h->q, h->seq, h->kv_seq, -1}));
 }
@@ -170,29 +163,26 @@ static struct traffic traffic_of(const struct hb_lower *lo, const struct hb_shap
                             .softmax_back = count * (6 * wide + 2 * narrow)};
 }
 
-static void softmax(struct hb_lower *lo, struct hb_layer *y, const struct hb_attention_heads *h,
-                    int scores, int probabilities)
+static int softmax(struct hb_lower *lo, struct hb_layer *y, const struct hb_attention_heads *h,
+                   int scores, struct hb_value probabilities)
 {
     const struct hb_shape wide = y->values[scores].shape;
     struct traffic traffic = traffic_of(lo, &wide, h);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_MIX,
-                                      .op = HB_OP_ELEMENTWISE,
-                                      .grad_follows = true,
-                                      .back_scratch = {wide},
-                                      .back_scratch_count = lo->habits->naive_score_copies - 1,
-                                      .mask_read = lo->habits->mask_hoisted,
-                                      .name = "softmax",
-                                      .in = {scores},
-                                      .in_count = 1,
-                                      .out = {probabilities},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE,
-                                      .back_in = 1,
-                                      .back_out = lo->habits->naive_score_copies > 1,
-                                      .moved_bytes = traffic.softmax,
-                                      .back_moved_bytes = traffic.softmax_back,
-                                      .flops = 5.0 * (double)hb_shape_elements(&wide)});
+    return hb_layer_make(
+        lo, y, probabilities,
+        (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
+                            .name = "softmax",
+                            .grad_follows = true,
+                            .back_scratch = {wide},
+                            .back_scratch_count = lo->habits->naive_score_copies - 1,
+                            .mask_read = lo->habits->mask_hoisted,
+                            .in = {scores},
+                            .in_count = 1,
+                            .back_in = 1,
+                            .back_out = lo->habits->naive_score_copies > 1,
+                            .moved_bytes = traffic.softmax,
+                            .back_moved_bytes = traffic.softmax_back,
+                            .flops = 5.0 * (double)hb_shape_elements(&wide)});
 }
 
 static int naive(struct hb_lower *lo, struct hb_layer *y, const struct hb_attention_heads *h, int q,
@@ -209,46 +199,30 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
     /* XLA:TPU's softmax reads a layer's out of the stack (bwd/attn=naive,remat=dots: no f32 scores
      * but f32[4,8,8,2048,2048]). */
     scores.read_stacked = lo->habits->rings;
-    int s = hb_layer_value(lo, y, scores);
     struct hb_value probs = score_value(lo, "attention probabilities", h, lo->compute);
     probs.cheap = lo->habits->probabilities_remade;
     probs.restacked = scores.restacked;
-    int p = hb_layer_value(lo, y, probs);
     struct hb_value ctx = hb_attention_kernel_value(lo, "attention result", 0, h, h->q, h->v_dim);
     ctx.batch_dot = true;
-    int o = hb_layer_value(lo, y, ctx);
-    double half = score_flops(h, (double)h->kv_seq) / 2;
-    struct hb_step_op product = {.kind = HB_STEP_MIX,
-                                 .op = HB_OP_MATMUL,
-                                 .leaf = HB_NONE,
+    struct hb_step_op product = {.op = HB_OP_MATMUL,
                                  .rows = h->seq,
                                  .cols = h->kv_seq,
                                  .depth = h->qk_dim,
                                  .batch = (double)h->batch * (double)h->q,
-                                 .flops = half,
+                                 .flops = score_flops(h, (double)h->kv_seq) / 2,
+                                 .in = {q, k},
                                  .in_count = 2,
-                                 .out_count = 1,
                                  .back_in = 3};
-    struct hb_step_op step = product;
-    step.name = "attention scores";
-    step.in[0] = q;
-    step.in[1] = k;
-    step.out[0] = s;
-    hb_layer_step(lo, y, step);
-    softmax(lo, y, h, s, p);
-    step = product;
-    step.name = "attention result";
-    step.in[0] = p;
-    step.in[1] = v;
-    step.out[0] = o;
-    step.cols = h->v_dim;
-    step.depth = h->kv_seq;
+    int s = hb_layer_make(lo, y, scores, product);
+    product.in[0] = softmax(lo, y, h, s, probs);
+    product.in[1] = v;
+    product.cols = h->v_dim;
+    product.depth = h->kv_seq;
     /* tiny/base: f32 scores and one set of bf16 probabilities; a second where XLA:GPU's product has
      * no batch, of one sequence and one head of keys (gemma-2b over fsdp 16 and sequence 2:
      * gemm_fusion_dot.99, bf16[65536,16384], beside input_convert_transpose_fusion). */
-    step.grad_in_place = h->batch * h->kv > 1 || lo->habits->naive_score_copies == 1;
-    hb_layer_step(lo, y, step);
-    return o;
+    product.grad_in_place = h->batch * h->kv > 1 || lo->habits->naive_score_copies == 1;
+    return hb_layer_make(lo, y, ctx, product);
 }
 
 /* ROCm fuses the turns of a block's scores into the ops that read them where they are neither

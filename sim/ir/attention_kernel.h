@@ -20,8 +20,6 @@ struct hb_attention_heads {
     bool fused_kernel;
 };
 
-struct hb_value hb_attention_value(const struct hb_lower *lo, const char *name, uint32_t tags,
-                                   struct hb_shape shape);
 /* [batch, heads, seq, dim], as kernels want it. */
 struct hb_value hb_attention_kernel_value(const struct hb_lower *lo, const char *name,
                                           uint32_t tags, const struct hb_attention_heads *h,

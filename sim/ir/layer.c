@@ -7,6 +7,13 @@
 #include "base/size.h"
 #include "base/str.h"
 
+struct hb_value hb_layer_tensor(const struct hb_lower *lo, const char *name, uint32_t tags,
+                                struct hb_shape shape)
+{
+    return (struct hb_value){
+        .name = name, .tags = tags, .shape = shape, .tiling = lo->habits->tiling};
+}
+
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v)
 {
     y->values = hb_grow(lo->arena, y->values, y->value_count, &y->value_cap, sizeof v);
@@ -23,12 +30,11 @@ struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct
     return &y->steps[y->step_count++];
 }
 
-static int add_move(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s, struct hb_value v)
+int hb_layer_make(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_step_op s)
 {
-    s.kind = HB_STEP_MOVE;
-    s.name = v.name;
+    s.name = s.name ? s.name : v.name;
     s.out[0] = hb_layer_value(lo, y, v);
-    s.in_count = s.out_count = 1;
+    s.out_count = 1;
     s.leaf = HB_NONE;
     hb_layer_step(lo, y, s);
     return s.out[0];
@@ -38,15 +44,21 @@ int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, e
                   int in, struct hb_value v)
 {
     enum hb_op_kind back = op == HB_OP_ALL_TO_ALL ? op : HB_OP_REDUCE_SCATTER;
-    struct hb_step_op s = {.op = op, .back_op = back, .axis = axis, .in = {in}};
-    return add_move(lo, y, s, v);
+    return hb_layer_make(lo, y, v,
+                         (struct hb_step_op){.kind = HB_STEP_MOVE,
+                                             .op = op,
+                                             .back_op = back,
+                                             .axis = axis,
+                                             .in = {in},
+                                             .in_count = 1});
 }
 
 int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis, int in,
                       struct hb_value v)
 {
-    struct hb_step_op s = {.op = HB_OP_COPY, .back_op = HB_OP_ALL_GATHER, .axis = axis, .in = {in}};
-    return add_move(lo, y, s, v);
+    int out = hb_layer_move(lo, y, HB_OP_COPY, axis, in, v);
+    y->steps[y->step_count - 1].back_op = HB_OP_ALL_GATHER;
+    return out;
 }
 
 static struct hb_leaf make_leaf(struct hb_lower *lo, const struct hb_layer *y, const char *name,
@@ -187,19 +199,15 @@ bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y)
 
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name)
 {
-    enum hb_tiling tiling = lo->habits->tiling;
     /* A ring sends the normalised input round, so that it is a tensor (1B/base: copy-start.2 and
      * copy-start.18, bf16[2,4096,2048]); elsewhere it is made inside the products. */
     struct hb_shape shape = y->values[in].shape;
     struct hb_shape wide = shape;
     wide.dtype = HB_DT_F32;
     bool f32 = lo->spec->precision.norm_f32;
-    int out = hb_layer_value(
-        lo, y,
-        (struct hb_value){.name = name,
-                          .shape = shape,
-                          .tiling = tiling,
-                          .fused = lo->habits->norms_fused && lo->fsdp_mode != HB_WEIGHT_RING});
+    struct hb_value normed = hb_layer_tensor(lo, name, 0, shape);
+    normed.fused = lo->habits->norms_fused && lo->fsdp_mode != HB_WEIGHT_RING;
+    int out = hb_layer_value(lo, y, normed);
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ELEMENTWISE,
                            .name = name,
@@ -217,13 +225,12 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
     static const char *const kept[] = {" in f32", " normalised in f32"};
     bool second = f32 && hb_layer_keeps_wide(lo, y) && hb_str_same(name, "norm2");
     s.back_out = second ? 1u << 1 : 0;
-    for (int i = 0; i < 2 && f32; i++)
-        s.out[s.out_count++] = hb_layer_value(lo, y,
-                                              (struct hb_value){.name = hb_name(lo, name, kept[i]),
-                                                                .shape = wide,
-                                                                .tiling = tiling,
-                                                                .fused = i || !second,
-                                                                .trace_only = true});
+    for (int i = 0; i < 2 && f32; i++) {
+        struct hb_value v = hb_layer_tensor(lo, hb_name(lo, name, kept[i]), 0, wide);
+        v.fused = i || !second;
+        v.trace_only = true;
+        s.out[s.out_count++] = hb_layer_value(lo, y, v);
+    }
     hb_layer_step(lo, y, s);
     return out;
 }
@@ -283,20 +290,13 @@ bool hb_layer_made_whole(const struct hb_lower *lo, const struct hb_layer *y)
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
                  const char *name)
 {
-    struct hb_value v = {
-        .name = name, .shape = y->values[residual].shape, .tiling = lo->habits->tiling};
-    int out = hb_layer_value(lo, y, v);
-    hb_layer_step(lo, y,
-                  (struct hb_step_op){.kind = HB_STEP_ADD,
-                                      .op = HB_OP_ELEMENTWISE,
-                                      .name = name,
-                                      .in = {residual, branch},
-                                      .in_count = 2,
-                                      .out = {out},
-                                      .out_count = 1,
-                                      .leaf = HB_NONE,
-                                      .flops = (double)hb_shape_elements(&v.shape)});
-    return out;
+    struct hb_value v = hb_layer_tensor(lo, name, 0, y->values[residual].shape);
+    return hb_layer_make(lo, y, v,
+                         (struct hb_step_op){.kind = HB_STEP_ADD,
+                                             .op = HB_OP_ELEMENTWISE,
+                                             .in = {residual, branch},
+                                             .in_count = 2,
+                                             .flops = (double)hb_shape_elements(&v.shape)});
 }
 
 /* With the residual split over tensor, a branch starts by gathering its normalised input. */
@@ -305,11 +305,8 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
 {
     if (!lo->spec->sharding.residual_over_tensor || hb_ways(lo, HB_AX_TENSOR) == 1)
         return in;
-    struct hb_value v = {
-        .name = name,
-        .shape = hb_shape_make(
-            lo->compute, (const int64_t[]){batch, lo->local.seq, lo->spec->model.d_model, -1}),
-        .tiling = lo->habits->tiling};
+    const int64_t dims[] = {batch, lo->local.seq, lo->spec->model.d_model, -1};
+    struct hb_value v = hb_layer_tensor(lo, name, 0, hb_shape_make(lo->compute, dims));
     /* XLA:GPU gathers what the norm computes in (70B,f64t4,lin,spres: f32[4,4096,8192] of each
      * norm; qwen32,f16t4 on ROCm). */
     v.wide = lo->habits->recompute_first && lo->spec->precision.norm_f32;
@@ -338,40 +335,24 @@ static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch
 /* What flows back into the rows of the table is left to the embedding. */
 static int next_rows(struct hb_lower *lo, struct hb_layer *y, int like)
 {
-    struct hb_value v = {.name = "embedded next tokens",
-                         .shape = y->values[like].shape,
-                         .tiling = lo->habits->tiling};
-    struct hb_step_op s = {.kind = HB_STEP_MIX,
-                           .op = HB_OP_GATHER,
-                           .name = v.name,
-                           .out_count = 1,
-                           .leaf = HB_NONE,
-                           .no_grad = true};
-    s.moved_bytes = 2 * (double)hb_shape_plain_bytes(&v.shape);
-    s.out[0] = hb_layer_value(lo, y, v);
-    hb_layer_step(lo, y, s);
-    return s.out[0];
+    struct hb_value v = hb_layer_tensor(lo, "embedded next tokens", 0, y->values[like].shape);
+    double moved_bytes = 2 * (double)hb_shape_plain_bytes(&v.shape);
+    return hb_layer_make(
+        lo, y, v,
+        (struct hb_step_op){.op = HB_OP_GATHER, .moved_bytes = moved_bytes, .no_grad = true});
 }
 
 static int join_next(struct hb_lower *lo, struct hb_layer *y, int in)
 {
     int hidden = hb_layer_norm(lo, y, in, joint_names[0]);
     int rows = hb_layer_norm(lo, y, next_rows(lo, y, in), joint_names[1]);
-    struct hb_value both = {.name = "hidden state and next tokens",
-                            .shape = y->values[in].shape,
-                            .tiling = lo->habits->tiling};
-    struct hb_value joined = {.name = "joined", .shape = both.shape, .tiling = both.tiling};
+    struct hb_value joined = hb_layer_tensor(lo, "joined", 0, y->values[in].shape);
+    struct hb_value both = joined;
+    both.name = "hidden state and next tokens";
     both.shape.dim[2] = hb_mul_sat(2, both.shape.dim[2]);
-    struct hb_step_op s = {.kind = HB_STEP_MIX,
-                           .op = HB_OP_COPY,
-                           .name = both.name,
-                           .in = {rows, hidden},
-                           .in_count = 2,
-                           .out_count = 1,
-                           .leaf = HB_NONE};
-    s.out[0] = hb_layer_value(lo, y, both);
-    hb_layer_step(lo, y, s);
-    return hb_layer_product(lo, y, s.out[0], hb_layer_find_leaf(lo, y, joint_names[2]), joined);
+    int wide = hb_layer_make(
+        lo, y, both, (struct hb_step_op){.op = HB_OP_COPY, .in = {rows, hidden}, .in_count = 2});
+    return hb_layer_product(lo, y, wide, hb_layer_find_leaf(lo, y, joint_names[2]), joined);
 }
 
 /* One layer of the unit, from the residual to the residual. */
@@ -421,13 +402,10 @@ static void reserve(const struct hb_lower *lo, struct hb_layer *y)
 
 void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch)
 {
-    struct hb_value in = {
-        .name = "layer input",
-        .tags = 1u << HB_TN_LAYER_IN,
-        .shape = hb_shape_make(
-            lo->compute, (const int64_t[]){batch, lo->local.resid_seq, lo->local.resid_width, -1}),
-        .tiling = lo->habits->tiling,
-        .producer = -1};
+    const int64_t dims[] = {batch, lo->local.resid_seq, lo->local.resid_width, -1};
+    struct hb_value in =
+        hb_layer_tensor(lo, "layer input", 1u << HB_TN_LAYER_IN, hb_shape_make(lo->compute, dims));
+    in.producer = -1;
     const char *name = y->name;
     reserve(lo, y);
     y->input = y->output = hb_layer_value(lo, y, in);

@@ -10,8 +10,8 @@
 enum { HB_STEP_IN = 6, HB_STEP_OUT = 4, HB_SCRATCH = 4 };
 
 enum hb_step_kind {
+    HB_STEP_MIX,     /* anything that computes, but: */
     HB_STEP_PRODUCT, /* by a weight: backward is two products */
-    HB_STEP_MIX,     /* anything else that computes */
     HB_STEP_ADD,     /* residual sum: its gradient passes through */
     HB_STEP_MOVE     /* a collective on activations: backward is its opposite */
 };
@@ -117,8 +117,13 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch);
 /* For the parts of a layer (attention.c, mlp.c, moe.c). */
 /* XLA:GPU: a unit of several layers is made again as one, with what leads from each to the next. */
 bool hb_layer_made_whole(const struct hb_lower *lo, const struct hb_layer *y);
+struct hb_value hb_layer_tensor(const struct hb_lower *lo, const char *name, uint32_t tags,
+                                struct hb_shape shape);
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
 struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s);
+/* v, made without a weight by the step s, which says of what and how; its name is v's unless told.
+ */
+int hb_layer_make(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_step_op s);
 /* value in; value v made of it by an all-gather or an all-to-all over axis. */
 int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
                   int in, struct hb_value v);

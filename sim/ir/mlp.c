@@ -42,12 +42,10 @@ void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y)
 static struct hb_value wide_value(const struct hb_lower *lo, const char *name, uint32_t tag,
                                   int64_t batch, int64_t width)
 {
-    return (struct hb_value){
-        .name = name,
-        .tags = 1u << tag,
-        .shape = hb_shape_make(lo->compute, (const int64_t[]){batch, lo->local.seq, width, -1}),
-        .tiling = lo->habits->tiling,
-        .dot = true};
+    const int64_t dims[] = {batch, lo->local.seq, width, -1};
+    struct hb_value v = hb_layer_tensor(lo, name, 1u << tag, hb_shape_make(lo->compute, dims));
+    v.dot = true;
+    return v;
 }
 
 static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *leaf,
@@ -71,13 +69,13 @@ static void add_silu_parts(struct hb_lower *lo, struct hb_layer *y, struct hb_st
     bool whole = hb_layer_made_whole(lo, y);
     step->back_out = whole ? 1u << 1 : 0;
     for (int i = 0; i < 3; i++) {
-        struct hb_value part = y->values[step->in[0]];
-        step->out[step->out_count++] = hb_layer_value(lo, y,
-                                                      (struct hb_value){.name = parts[i],
-                                                                        .shape = part.shape,
-                                                                        .fused = !whole || i > 0,
-                                                                        .trace_only = true,
-                                                                        .tiling = part.tiling});
+        const struct hb_value *like = &y->values[step->in[0]];
+        struct hb_value part = {.name = parts[i],
+                                .shape = like->shape,
+                                .tiling = like->tiling,
+                                .fused = !whole || i > 0,
+                                .trace_only = true};
+        step->out[step->out_count++] = hb_layer_value(lo, y, part);
     }
 }
 
@@ -155,12 +153,9 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
     int act =
         hb_layer_activation(lo, y, gate, up, hb_name(lo, prefix, "mlp activation"), 1u << tags[2]);
     y->values[act].shape.dim[2] = width;
-    struct hb_value down = {.name = hb_name(lo, prefix, "mlp output"),
-                            .tags = 1u << tags[3],
-                            .shape = y->values[y->input].shape,
-                            .tiling = lo->habits->tiling,
-                            .dot = true,
-                            .fused = true};
+    struct hb_value down = hb_layer_tensor(lo, hb_name(lo, prefix, "mlp output"), 1u << tags[3],
+                                           y->values[y->input].shape);
+    down.dot = down.fused = true;
     int out = hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, hb_name(lo, prefix, "w_down")),
                                down);
     hb_layer_sum_parts(lo, y);

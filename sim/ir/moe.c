@@ -189,11 +189,11 @@ static int sort_rows(struct hb_lower *lo, struct hb_layer *y, int in, const stru
     struct hb_value v =
         hb_moe_value(lo, "tokens sorted by expert", 1u << HB_TN_MOE_SORTED, lo->compute, rows);
     if (!hb_layer_exchanges_rows(lo, &y->block->moe))
-        return hb_moe_mix(lo, y, v,
-                          (struct hb_moe_mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
+        return hb_layer_make(lo, y, v,
+                             (struct hb_step_op){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
     int sorted =
-        hb_moe_mix(lo, y, hb_moe_value(lo, "tokens in order of expert", 0, lo->compute, here),
-                   (struct hb_moe_mixing){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
+        hb_layer_make(lo, y, hb_moe_value(lo, "tokens in order of expert", 0, lo->compute, here),
+                      (struct hb_step_op){.op = HB_OP_GATHER, .in = {in}, .in_count = 1});
     struct hb_step_op *sort = &y->steps[y->step_count - 1];
     sort->back_scratch[0] = hb_shape_make(lo->compute, (const int64_t[]){3, r->rows, d, -1});
     sort->back_scratch_count = 1;
@@ -207,9 +207,9 @@ static int return_rows(struct hb_lower *lo, struct hb_layer *y, int out,
     int64_t d = lo->spec->model.d_model;
     int64_t own = hb_mul_sat(r->tokens, y->block->moe.top_k);
     const int64_t rows[] = {r->rows, d, -1}, here[] = {own, d, -1};
-    int back =
-        hb_moe_mix(lo, y, hb_moe_value(lo, "expert outputs in token order", 0, lo->compute, rows),
-                   (struct hb_moe_mixing){.op = HB_OP_GATHER, .in = {out}, .in_count = 1});
+    int back = hb_layer_make(
+        lo, y, hb_moe_value(lo, "expert outputs in token order", 0, lo->compute, rows),
+        (struct hb_step_op){.op = HB_OP_GATHER, .in = {out}, .in_count = 1});
     if (!hb_layer_exchanges_rows(lo, &y->block->moe))
         return back;
     return exchange_rows(lo, y, back,
@@ -235,8 +235,8 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                                      (const int64_t[]){r->expert_batch, r->seq, d, -1});
     v.fused = !gathers;
     v.tags = gathers ? 0 : v.tags;
-    int out = hb_moe_mix(lo, y, v,
-                         (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE,
+    int out = hb_layer_make(lo, y, v,
+                            (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
                                                 .in = {probs, back},
                                                 .in_count = 2,
                                                 .flops = 2.0 * (double)r->rows * (double)d,
@@ -267,8 +267,8 @@ static int dense(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                                      (const int64_t[]){r->batch, r->seq, d, -1});
     v.fused = true;
     double flops = 2.0 * (double)r->tokens * (double)r->experts * (double)d;
-    return hb_moe_mix(lo, y, v,
-                      (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE,
+    return hb_layer_make(lo, y, v,
+                         (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
                                              .in = {o, probs},
                                              .in_count = 2,
                                              .flops = flops,
@@ -285,8 +285,8 @@ int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
     struct hb_value v = hb_moe_value(lo, "router logits", 0, m->router_dtype, logits);
     int router = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "router"), v);
     int probs =
-        hb_moe_mix(lo, y, hb_moe_value(lo, "router probabilities", 0, HB_DT_F32, logits),
-                   (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE,
+        hb_layer_make(lo, y, hb_moe_value(lo, "router probabilities", 0, HB_DT_F32, logits),
+                      (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
                                           .in = {router},
                                           .in_count = 1,
                                           .flops = 8.0 * (double)r.tokens * (double)m->experts,

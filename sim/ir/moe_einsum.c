@@ -79,8 +79,8 @@ static int join_places(struct hb_lower *lo, struct hb_layer *y, int probs, const
         hb_moe_value(lo, "places of the choices, gathered", 0, HB_DT_PRED,
                      (const int64_t[]){masks[0], masks[1], y->block->moe.top_k, masks[3], -1});
     v.unseen = true;
-    int places = hb_moe_mix(
-        lo, y, v, (struct hb_moe_mixing){.op = HB_OP_GATHER, .in = {probs}, .in_count = 1});
+    int places = hb_layer_make(
+        lo, y, v, (struct hb_step_op){.op = HB_OP_GATHER, .in = {probs}, .in_count = 1});
     y->steps[y->step_count - 1].no_grad = true;
     return places;
 }
@@ -117,8 +117,8 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     v.batch_dot = true;
     v.wide_mask = wide;
     v.tiling = wide ? HB_TILE_MINOR : v.tiling;
-    *out_combine = hb_moe_mix(lo, y, v,
-                              (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE,
+    *out_combine = hb_layer_make(lo, y, v,
+                                 (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
                                                      .in = {probs, places},
                                                      .in_count = 1 + r->joins,
                                                      .back_in = r->joins ? 3 : 1});
@@ -129,9 +129,9 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     /* One fusion makes both (broadcast_compare_fusion: pred and bf16[8,4096,64,640]). */
     y->steps[y->step_count - 1].with_next = own;
     y->steps[y->step_count - 1].experts_there = own && gathers_less(lo, y, masks);
-    int disp = hb_moe_mix(
+    int disp = hb_layer_make(
         lo, y, hb_moe_value(lo, "moe dispatch mask", 1u << HB_TN_MOE_DISPATCH, lo->compute, masks),
-        (struct hb_moe_mixing){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
+        (struct hb_step_op){.op = HB_OP_ELEMENTWISE, .in = {*out_combine}, .in_count = 1});
     /* An iteration of a pipeline makes the mask again from the weights (pr85/pp8). */
     y->values[disp].cheap = true;
     y->values[disp].mask = narrow;
@@ -194,7 +194,7 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
 
 /* The outputs put together by their weights: of a device's own tokens, or a part of all those that
  * came to it, which then goes back to each. */
-static int combine(struct hb_lower *lo, struct hb_layer *y, struct hb_moe_mixing m,
+static int combine(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op m,
                    const struct hb_moe_routed *r, int64_t seq)
 {
     int64_t d = lo->spec->model.d_model, own = r->joins ? seq : r->seq;
@@ -204,12 +204,12 @@ static int combine(struct hb_lower *lo, struct hb_layer *y, struct hb_moe_mixing
     struct hb_value part = v;
     part.fused = !r->joins;
     if (!r->joins)
-        return hb_moe_mix(lo, y, part, m);
+        return hb_layer_make(lo, y, part, m);
     part.shape.dim[0] = r->expert_batch;
     part.unseen = true;
     part.tags = 0;
     v.name = "moe output, summed";
-    return hb_moe_sum_outputs(lo, y, hb_moe_mix(lo, y, part, m), v);
+    return hb_moe_sum_outputs(lo, y, hb_layer_make(lo, y, part, m), v);
 }
 
 /* Several sequences of gathered experts, between whose collectives latency hiding has an order. */
@@ -245,9 +245,9 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     uint32_t made = y->step_count - r->joins;
     struct hb_value v = hb_moe_value(lo, "expert inputs", 0, lo->compute, here);
     v.batch_dot = true;
-    struct hb_moe_mixing m = {
+    struct hb_step_op m = {
         .op = HB_OP_MATMUL, .in = {disp, in}, .in_count = 2, .flops = flops, .back_in = 1};
-    int x = hb_moe_mix(lo, y, v, m);
+    int x = hb_layer_make(lo, y, v, m);
     for (uint32_t i = y->first_leaf; i < y->end_leaf; i++)
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
@@ -268,7 +268,7 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     if (apart && !r->joins)
         o = hb_moe_exchange(lo, y, o,
                             hb_moe_value(lo, "expert outputs, returned", 0, lo->compute, here));
-    m = (struct hb_moe_mixing){
+    m = (struct hb_step_op){
         .op = HB_OP_MATMUL, .in = {comb, o}, .in_count = 2, .flops = flops, .back_in = 3};
     uint32_t last = y->step_count;
     int sum = combine(lo, y, m, r, seq);

@@ -24,27 +24,7 @@ bool hb_layer_exchanges_rows(const struct hb_lower *lo, const struct hb_moe *m)
 struct hb_value hb_moe_value(const struct hb_lower *lo, const char *name, uint32_t tags,
                              enum hb_dtype dtype, const int64_t *dims)
 {
-    return (struct hb_value){.name = name,
-                             .tags = tags,
-                             .shape = hb_shape_make(dtype, dims),
-                             .tiling = lo->habits->tiling};
-}
-
-int hb_moe_mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_moe_mixing m)
-{
-    int out = hb_layer_value(lo, y, v);
-    struct hb_step_op s = {.kind = HB_STEP_MIX,
-                           .op = m.op,
-                           .name = v.name,
-                           .in = {m.in[0], m.in[1]},
-                           .in_count = m.in_count,
-                           .out = {out},
-                           .out_count = 1,
-                           .leaf = HB_NONE,
-                           .flops = m.flops,
-                           .back_in = m.back_in};
-    hb_layer_step(lo, y, s);
-    return out;
+    return hb_layer_tensor(lo, name, tags, hb_shape_make(dtype, dims));
 }
 
 /* XLA:TPU's ragged products are calls: gate's and up's gradients are made in a pass of their own,

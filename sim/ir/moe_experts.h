@@ -19,19 +19,9 @@ struct hb_moe_routed {
     bool joins;           /* as tokens, for masks that are made here */
 };
 
-/* From what a value is mixed. */
-struct hb_moe_mixing {
-    enum hb_op_kind op;
-    int in[2];
-    int in_count;
-    double flops;
-    uint32_t back_in;
-};
-
 int64_t hb_moe_ways(const struct hb_lower *lo);
 struct hb_value hb_moe_value(const struct hb_lower *lo, const char *name, uint32_t tags,
                              enum hb_dtype dtype, const int64_t *dims);
-int hb_moe_mix(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_moe_mixing m);
 /* Whether an einsum's masks are made where its experts are. */
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y);
 /* Products of all experts with their rows. */

@@ -21,18 +21,9 @@ int hb_moe_turn_rows(struct hb_lower *lo, struct hb_layer *y, int in)
                          .shape = y->values[in].shape,
                          .tiling = y->values[in].tiling,
                          .turned = in};
-    int out = hb_layer_value(lo, y, v);
-    struct hb_step_op s = {.kind = HB_STEP_MIX,
-                           .op = HB_OP_COPY,
-                           .name = v.name,
-                           .in = {in},
-                           .in_count = 1,
-                           .out = {out},
-                           .out_count = 1,
-                           .leaf = HB_NONE,
-                           .parts_beside = true};
-    hb_layer_step(lo, y, s);
-    return out;
+    return hb_layer_make(
+        lo, y, v,
+        (struct hb_step_op){.op = HB_OP_COPY, .in = {in}, .in_count = 1, .parts_beside = true});
 }
 
 void hb_moe_order_turned(struct hb_layer *y, uint32_t first, uint32_t last)
