@@ -104,11 +104,6 @@ static uint32_t make_value(struct hb_body *b, int v)
     return buf;
 }
 
-uint32_t hb_body_weight(struct hb_body *b, uint32_t leaf)
-{
-    return hb_weight_use(b->lo, leaf);
-}
-
 /* The reader of a fused value does the work that makes it. */
 static void take_over(struct hb_emit *e, const struct hb_step_op *s)
 {
@@ -138,7 +133,7 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v)
     for (int i = 0; i < s->in_count && !hb_narrow_product(b->lo, s); i++)
         hb_body_read(b, e, s->in[i]);
     if (s->leaf != HB_NONE && s->kind == HB_STEP_PRODUCT)
-        hb_emit_read(e, hb_body_weight(b, s->leaf));
+        hb_emit_read(e, hb_weight_use(b->lo, s->leaf));
     if (s->scratch_told)
         hb_body_scratch(b, e, s->scratch, s->scratch_count);
 }
@@ -281,7 +276,7 @@ static void gather_experts(struct hb_body *b, const struct hb_step_op *masks)
     bool full = m->dim[m->rank - 1] % HB_TPU_LANES == 0;
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
         if (b->lo->leaves[i].rank == HB_LEAF_RANK && b->lo->leaves[i].held)
-            hb_body_weight(b, i);
+            hb_weight_use(b->lo, i);
     if (full)
         turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_up"), false);
     turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_down"), !full);
@@ -299,7 +294,7 @@ uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v)
 static void run_op(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = hb_body_emit(s);
-    uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_body_weight(b, s->leaf) : HB_NONE;
+    uint32_t w = s->kind == HB_STEP_PRODUCT ? hb_weight_use(b->lo, s->leaf) : HB_NONE;
     if (s->spread > 0) {
         w = hb_spread_weight(b, s, w, false);
         hb_emit_read(&e, b->rows[s->in[0]]);
@@ -341,19 +336,28 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         hb_body_bring(b, s[1].out[0]);
 }
 
-/* Writes a kept value into its stack, on the device or on the host. */
+/* Between a value and its stack, on the device or on the host. */
+static void copy_value(struct hb_body *b, int v, uint32_t from, uint32_t to)
+{
+    bool out = to == b->now[v];
+    const char *here = out ? " out of its stack" : " into its stack";
+    struct hb_emit e = {.name = hb_body_name(b, v, here),
+                        .kind = HB_OP_COPY,
+                        .moved_bytes = (double)b->lo->p->bufs[b->now[v]].bytes};
+    if (b->saved->keep[v] == HB_KEEP_HOST) {
+        e.name = hb_body_name(b, v, out ? " from the host" : " to the host");
+        e.kind = HB_OP_HOST_COPY;
+        e.stream = out ? HB_STREAM_H2D : HB_STREAM_D2H;
+    }
+    hb_emit_read(&e, from);
+    hb_emit_write(&e, to);
+    hb_emit(b->lo, &e);
+}
+
 static void keep_value(struct hb_body *b, int v)
 {
-    if (b->stack[v] == HB_NONE || b->now[v] == HB_NONE || b->now[v] == b->stack[v])
-        return;
-    bool host = b->saved->keep[v] == HB_KEEP_HOST;
-    struct hb_emit e = {.name = hb_body_name(b, v, host ? " to the host" : " into its stack"),
-                        .kind = host ? HB_OP_HOST_COPY : HB_OP_COPY,
-                        .stream = host ? HB_STREAM_D2H : HB_STREAM_COMPUTE,
-                        .moved_bytes = (double)b->lo->p->bufs[b->now[v]].bytes};
-    hb_emit_read(&e, b->now[v]);
-    hb_emit_write(&e, b->stack[v]);
-    hb_emit(b->lo, &e);
+    if (b->stack[v] != HB_NONE && b->now[v] != HB_NONE && b->now[v] != b->stack[v])
+        copy_value(b, v, b->now[v], b->stack[v]);
 }
 
 static void stow_leaves(struct hb_body *b)
@@ -442,13 +446,7 @@ static void load_value(struct hb_body *b, int v)
         return;
     }
     b->now[v] = make_value(b, v);
-    struct hb_emit e = {.name = hb_body_name(b, v, host ? " from the host" : " out of its stack"),
-                        .kind = host ? HB_OP_HOST_COPY : HB_OP_COPY,
-                        .stream = host ? HB_STREAM_H2D : HB_STREAM_COMPUTE,
-                        .moved_bytes = (double)b->lo->p->bufs[b->now[v]].bytes};
-    hb_emit_read(&e, b->stack[v]);
-    hb_emit_write(&e, b->now[v]);
-    hb_emit(b->lo, &e);
+    copy_value(b, v, b->stack[v], b->now[v]);
 }
 
 void hb_body_bring(struct hb_body *b, int v)
@@ -468,7 +466,7 @@ void hb_body_bring(struct hb_body *b, int v)
     if (!value->fused)
         run_step(b, s, HB_NONE);
     else if (s->kind == HB_STEP_PRODUCT)
-        hb_body_weight(b, s->leaf);
+        hb_weight_use(b->lo, s->leaf);
 }
 
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i)

@@ -153,14 +153,10 @@ static uint32_t add_part(struct hb_body *b, const struct hb_step_op *s, uint32_t
     uint32_t sum = s->grad_sum_parts ? HB_NONE : before;
     const char *name = hb_body_name(b, s->in[0], ", gradient");
     const struct hb_value *value = &b->y->values[s->in[0]];
-    struct hb_emit e = {.name = "add parts of the gradient", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, part);
-    hb_emit_read(&e, before);
     sum = sum == HB_NONE
               ? hb_temp_tiled(b->lo, name, HB_CAT_WORKING, grad_shape(b, value), value->tiling)
               : hb_temp_in_place(b->lo, name, HB_CAT_WORKING, sum);
-    hb_emit_write(&e, sum);
-    hb_emit(b->lo, &e);
+    hb_emit_sum(b->lo, "add parts of the gradient", part, before, sum);
     return sum;
 }
 
@@ -252,7 +248,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
     if (when == HB_WHEN_FIRST)
         first_weights(b, s);
     uint32_t rows = s->spread > 0 ? hb_spread_gradient(b, s, g) : HB_NONE;
-    uint32_t w = hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
+    uint32_t w = hb_spread_weight(b, s, hb_weight_use(b->lo, s->leaf), true);
     struct hb_emit e = hb_body_emit(s);
     e.name = hb_name(b->lo, "gradient through ", b->lo->leaves[s->leaf].name);
     e.cols = s->depth;
@@ -321,7 +317,7 @@ static void run_late_step(struct hb_body *b)
         reduce_grad(b, s->leaf - b->y->first_leaf);
 }
 
-static void run_late(struct hb_body *b)
+void hb_body_late(struct hb_body *b)
 {
     while (b->late_done < b->late_count)
         run_late_step(b);
@@ -329,18 +325,13 @@ static void run_late(struct hb_body *b)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
 
-static void run_late_now(struct hb_body *b)
-{
-    run_late(b);
-    b->late_count = b->late_done = 0;
-}
-
 /* Working tensors after the gradient of the last input, when the weight gradients that waited are
  * made. */
 static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
-    run_late_now(b);
+    hb_body_late(b);
+    b->late_count = b->late_done = 0;
     hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
@@ -402,7 +393,7 @@ static const struct hb_step_op *take_inlined(struct hb_body *b, struct hb_emit *
     if (!product || product->in[0] != s->out[0])
         return NULL;
     b->inlined = NULL;
-    hb_emit_read(e, hb_body_weight(b, product->leaf));
+    hb_emit_read(e, hb_weight_use(b->lo, product->leaf));
     hb_emit_read(e, b->turned[product->leaf - b->y->first_leaf]);
     e->kind = HB_OP_MATMUL;
     e->flops += product->flops;
@@ -546,12 +537,8 @@ static void back_add(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
             b->shared[s->in[i]] = hb_weight_gathers_apart(b->lo) || b->defer;
             continue;
         }
-        struct hb_emit e = {.name = s->name, .kind = HB_OP_ELEMENTWISE};
-        hb_emit_read(&e, g);
-        hb_emit_read(&e, b->grad[s->in[i]]);
         uint32_t sum = grad_place(b, s->in[i], false);
-        hb_emit_write(&e, sum);
-        hb_emit(b->lo, &e);
+        hb_emit_sum(b->lo, s->name, g, b->grad[s->in[i]], sum);
         b->grad[s->in[i]] = sum;
     }
 }
@@ -664,16 +651,11 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         run_eager(b, i, done);
     }
     if (!b->defer && !b->spread_wait)
-        run_late(b);
+        hb_body_late(b);
     if (!b->sums_wait)
         hb_body_sums(b);
     hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
     return b->grad[b->y->input];
-}
-
-void hb_body_late(struct hb_body *b)
-{
-    run_late(b);
 }
 
 void hb_body_sums(struct hb_body *b)

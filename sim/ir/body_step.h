@@ -29,9 +29,6 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i);
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s);
 
-/* The weight for a product; see slice_weight. */
-uint32_t hb_body_weight(struct hb_body *b, uint32_t leaf);
-
 /* Layers side by side share the record of a leaf: what each has cast or gathered is put by, and
  * taken up again. */
 void hb_body_unstow(struct hb_body *b);

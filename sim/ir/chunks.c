@@ -133,10 +133,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     hb_emit_write(&e, full);
     hb_emit(lo, &e);
     hb_emit_grad_sum(lo, "sum gradient of the head", full, part);
-    struct hb_emit add = {.name = "add gradient of the chunk", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&add, part);
-    hb_emit_write(&add, sum);
-    hb_emit(lo, &add);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "add gradient of the chunk", part, sum);
 }
 
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for

@@ -151,7 +151,8 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
         return HB_SEQUENCE_LIST;
     bool post = hb_sequence_post_tensor(lo) && !hb_sequence_tensor_known(lo);
     post |= known == HB_SEQUENCE_POST && !hb_sequence_depth_is_post(lo);
-    return post || hb_sequence_gathers_taken(lo).post ? HB_SEQUENCE_POST : HB_SEQUENCE_DEPTH;
+    return post || (hb_sequence_gathers_taken(lo) & HB_GATHERS_POST) ? HB_SEQUENCE_POST
+                                                                     : HB_SEQUENCE_DEPTH;
 }
 
 /* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's f32 gradient comes
@@ -230,10 +231,7 @@ static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
     struct hb_lower *lo = r->lo;
     const struct hb_leaf *x = &lo->leaves[a], *y = &lo->leaves[b];
     struct hb_shape p = hb_leaf_shape(lo, x, HB_DT_F32), q = hb_leaf_shape(lo, y, HB_DT_F32);
-    bool same = x->stack[0] > 0 && y->stack[0] > 0 && p.rank == q.rank;
-    for (int i = 0; same && i < p.rank; i++)
-        same = p.dim[i] == q.dim[i];
-    return same;
+    return x->stack[0] > 0 && y->stack[0] > 0 && hb_shape_same_dims(&p, &q);
 }
 
 static uint32_t leaf_of(const struct weight *w, int slot)

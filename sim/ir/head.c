@@ -450,7 +450,7 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
     if (hb_sequence_gathers_known(lo))
-        return hb_sequence_gathers_find(lo).logits_wait;
+        return hb_sequence_gathers_taken(lo) & HB_GATHERS_LOGITS_WAIT;
     return waits_by_weights(lo);
 }
 

@@ -455,7 +455,7 @@ static bool is_grad_first(const struct hb_lower *lo)
     bool plain = hb_weight_gathers_plain(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;
     /* Depth-first between gathers (16 layers of 8B, f64 of v5p and v6e, 8192 tokens, 32,000 words,
      * that keep attn_ctx: the gradient from 274 on, the gathered head to 319). */
-    bool depth = hb_sequence_gathers_taken(lo).first;
+    bool depth = hb_sequence_gathers_taken(lo) & HB_GATHERS_FIRST;
     bool first = plain || hb_head_grad_staged(lo) || depth || hb_head_ring_first(lo);
     return !hb_head_waits(lo) && first;
 }
@@ -543,7 +543,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
             ends->pending_before = c->turned;
         }
         ends->pending_x = c->x;
-    } else if (hb_sequence_gathers_taken(lo).sum_waits || lo->tail.sum_waits) {
+    } else if ((hb_sequence_gathers_taken(lo) & HB_GATHERS_SUM_WAITS) || lo->tail.sum_waits) {
         make_whole(lo, ends, c->x, c->dlogits);
     } else {
         head_grad(lo, c->seq, c->x, c->turned);

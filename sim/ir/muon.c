@@ -310,11 +310,9 @@ static void make_square(struct hb_lower *lo, struct together *t)
     int64_t small;
     struct hb_shape s = square_of(l, gathered_momentum(lo, l), &small);
     s.dim[s.rank - 2] = hb_div_up(small, l->dim[kept_dim(l)].ways);
-    struct hb_emit e = {.name = hb_name(lo, "square of ", l->name), .kind = HB_OP_MATMUL};
-    hb_emit_read(&e, t->whole[0] == HB_NONE ? t->share : t->whole[0]);
     t->square = hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, s);
-    hb_emit_write(&e, t->square);
-    hb_emit(lo, &e);
+    hb_emit_simple(lo, HB_OP_MATMUL, hb_name(lo, "square of ", l->name),
+                   t->whole[0] == HB_NONE ? t->share : t->whole[0], t->square);
     t->whole[0] = HB_NONE;
     if (!sums_squares(lo, l))
         return;

@@ -48,6 +48,12 @@ static void fetch_leaf(struct hb_lower *lo, struct hb_leaf *l, bool in_a_row)
         fetch_state(lo, l, k, in_a_row);
 }
 
+static void fetch_leaves(struct hb_lower *lo, bool in_a_row)
+{
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        fetch_leaf(lo, &lo->leaves[i], in_a_row);
+}
+
 /* Ops of one weight's leaves, of another's next: each run of layers takes its turn once between. */
 static void part_weights(struct hb_lower *lo)
 {
@@ -60,10 +66,8 @@ static void part_weights(struct hb_lower *lo)
  * 100 ms a step, 71 of them on the way to the host and back). */
 void hb_optim_fetch_first(struct hb_lower *lo)
 {
-    if (lo->habits->rings)
-        return;
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        fetch_leaf(lo, &lo->leaves[i], true);
+    if (!lo->habits->rings)
+        fetch_leaves(lo, true);
 }
 
 /* The new state: in place of the donated one, or an output of its own. */
@@ -103,12 +107,6 @@ static void send_back(struct hb_lower *lo, uint32_t state, uint32_t host)
     hb_emit(lo, &e);
 }
 
-static void send_states(struct hb_lower *lo, struct hb_leaf *l)
-{
-    for (int i = 0; i < HB_LEAF_STATES; i++)
-        send_back(lo, l->renewed[i], l->host[i]);
-}
-
 static void read_gradients(struct hb_emit *e, const struct hb_leaf *l)
 {
     hb_emit_read(e, l->grad);
@@ -141,8 +139,8 @@ static void update_leaf(struct hb_lower *lo, struct hb_leaf *l)
     if (hb_muon_takes(lo, l))
         hb_muon_orthogonalise(lo, l, &e);
     hb_emit(lo, &e);
-    if (!hb_copies_queued(lo))
-        send_states(lo, l);
+    for (int i = 0; i < HB_LEAF_STATES && !hb_copies_queued(lo); i++)
+        send_back(lo, l->renewed[i], l->host[i]);
 }
 
 /* Its own state of the gradient alone. */
@@ -198,16 +196,10 @@ void hb_optim_fetch_before_loss(struct hb_lower *lo)
     follow_copies(lo, HB_COPIES_LOSS);
 }
 
-static void fetch_leaves(struct hb_lower *lo)
-{
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        fetch_leaf(lo, &lo->leaves[i], false);
-}
-
 void hb_optim_fetch(struct hb_lower *lo)
 {
     if (!hb_copies_queued(lo)) {
-        fetch_leaves(lo);
+        fetch_leaves(lo, false);
         return;
     }
     if (lo->spec->batch.accumulate > 1)

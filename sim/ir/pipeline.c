@@ -124,11 +124,7 @@ static uint32_t next_state(struct hb_lower *lo, const struct hb_pipeline *pl, ui
     uint32_t moved = state_temp(lo, pl, "state from the stage before");
     hb_emit_collective(lo, HB_OP_PERMUTE, HB_AX_PIPELINE, "shift stages", pl->state, moved);
     uint32_t in = hb_temp_in_place(lo, "input of the iteration", HB_CAT_WORKING, moved);
-    struct hb_emit e = {.name = "select microbatch or state", .kind = HB_OP_ELEMENTWISE};
-    hb_emit_read(&e, moved);
-    hb_emit_read(&e, inputs);
-    hb_emit_write(&e, in);
-    hb_emit(lo, &e);
+    hb_emit_sum(lo, "select microbatch or state", moved, inputs, in);
     return in;
 }
 

@@ -287,7 +287,7 @@ static bool is_head_behind(const struct hb_lower *lo)
  * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
  * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215. Weights in the compute dtype have no
  * update for depth-first to end a product in. */
-static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
+static int find_gathers(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);
     bool inside = own && hb_gathers_late(lo);
@@ -323,12 +323,15 @@ static struct hb_sequence_gathers find_gathers(const struct hb_lower *lo)
     list = hb_larger(list, f.list);
     depth = hb_larger(depth, f.depth);
     post = hb_larger(post, f.post);
+    if (depth < list && depth <= post && last)
+        return HB_GATHERS_DEPTH | HB_GATHERS_LOGITS_WAIT;
+    if (depth < list && depth <= post && !inputs)
+        return HB_GATHERS_DEPTH | HB_GATHERS_FIRST;
     if (depth < list && depth <= post)
-        return (struct hb_sequence_gathers){.depth = true,
-                                            .sum_waits = waits && inputs && !last,
-                                            .first = !inputs && !last,
-                                            .logits_wait = last};
-    return (struct hb_sequence_gathers){.logits_wait = post < list || !early, .post = post < list};
+        return HB_GATHERS_DEPTH | (waits ? HB_GATHERS_SUM_WAITS : 0);
+    if (post < list)
+        return HB_GATHERS_LOGITS_WAIT | HB_GATHERS_POST;
+    return early ? 0 : HB_GATHERS_LOGITS_WAIT;
 }
 
 /* Both logits, the gathered head and its gradient's ring, beside the stacks. */
@@ -370,19 +373,11 @@ static bool is_post_tensor(const struct hb_lower *lo)
 /* --- the choice as a number --- */
 
 enum { KEY_RINGS = 1, KEY_TENSOR = 4, KEY_GATHERS = 8 };
-enum { BIT_DEPTH = 1, BIT_SUM = 2, BIT_FIRST = 4, BIT_LOGITS = 8, BIT_POST = 16 };
 
 /* Where experts or tied heads are, v5e's first product alone asks. */
 static bool asks_gathers(const struct hb_lower *lo)
 {
     return hb_sequence_gathers_known(lo) || hb_gathers_beside(lo);
-}
-
-static int gathers_bits(const struct hb_lower *lo)
-{
-    struct hb_sequence_gathers g = find_gathers(lo);
-    return (g.depth ? BIT_DEPTH : 0) | (g.sum_waits ? BIT_SUM : 0) | (g.first ? BIT_FIRST : 0) |
-           (g.logits_wait ? BIT_LOGITS : 0) | (g.post ? BIT_POST : 0);
 }
 
 int hb_sequence_key(const struct hb_lower *lo)
@@ -391,7 +386,7 @@ int hb_sequence_key(const struct hb_lower *lo)
         return lo->spec->as_order - 1;
     int key = hb_sequence_known(lo) ? KEY_RINGS * (int)find_rings(lo) : 0;
     key += is_post_tensor(lo) ? KEY_TENSOR : 0;
-    return key + (asks_gathers(lo) ? KEY_GATHERS * gathers_bits(lo) : 0);
+    return key + (asks_gathers(lo) ? KEY_GATHERS * find_gathers(lo) : 0);
 }
 
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)
@@ -410,26 +405,19 @@ bool hb_sequence_post_tensor(const struct hb_lower *lo)
     return hb_sequence_key(lo) & KEY_TENSOR;
 }
 
-struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo)
+static int gathers_of_key(const struct hb_lower *lo)
 {
-    int bits = hb_sequence_key(lo) / KEY_GATHERS;
-    return (struct hb_sequence_gathers){.depth = bits & BIT_DEPTH,
-                                        .sum_waits = bits & BIT_SUM,
-                                        .first = bits & BIT_FIRST,
-                                        .logits_wait = bits & BIT_LOGITS,
-                                        .post = bits & BIT_POST};
+    return hb_sequence_key(lo) / KEY_GATHERS;
 }
 
-struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo)
+int hb_sequence_gathers_taken(const struct hb_lower *lo)
 {
-    return hb_sequence_gathers_known(lo) ? hb_sequence_gathers_find(lo)
-                                         : (struct hb_sequence_gathers){0};
+    return hb_sequence_gathers_known(lo) ? gathers_of_key(lo) : 0;
 }
 
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo)
 {
-    struct hb_sequence_gathers order = hb_sequence_gathers_find(lo);
-    return !order.logits_wait && !(order.depth && order.sum_waits);
+    return !(gathers_of_key(lo) & (HB_GATHERS_LOGITS_WAIT | HB_GATHERS_SUM_WAITS));
 }
 
 /* Nothing waits for the loss itself but on one device: its loop comes last, and reads this again

@@ -24,18 +24,17 @@ enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
 /* Whether depth-first comes out as post-order does; the compiler then takes the former. */
 bool hb_sequence_depth_is_post(const struct hb_lower *lo);
 /* Between gathers: over fsdp, padded or late ones, and in accumulation loops any others, too. */
-struct hb_sequence_gathers {
-    bool depth;       /* depth-first */
-    bool sum_waits;   /* the head's gradient comes at once, its sum after the layers */
-    bool first;       /* it comes before that of its input */
-    bool logits_wait; /* both come after them */
-    bool post;        /* post-order: of a product in bf16 the logits' gradient waits as well */
+enum hb_gathers_order {
+    HB_GATHERS_DEPTH = 1,       /* depth-first */
+    HB_GATHERS_SUM_WAITS = 2,   /* the head's gradient comes at once, its sum after the layers */
+    HB_GATHERS_FIRST = 4,       /* it comes before that of its input */
+    HB_GATHERS_LOGITS_WAIT = 8, /* both come after them */
+    HB_GATHERS_POST = 16        /* post-order: in bf16 the logits' gradient waits as well */
 };
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
-struct hb_sequence_gathers hb_sequence_gathers_find(const struct hb_lower *lo);
-/* The same where it is known; else nothing of it. */
-struct hb_sequence_gathers hb_sequence_gathers_taken(const struct hb_lower *lo);
+/* A mask of those; where it is known, else 0. */
+int hb_sequence_gathers_taken(const struct hb_lower *lo);
 /* Whether the list is taken and makes the head's gradient at once (v5e's gathers, too). */
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait; and

@@ -15,6 +15,14 @@ struct hb_shape hb_shape_make(enum hb_dtype dtype, const int64_t *dims)
     return s;
 }
 
+bool hb_shape_same_dims(const struct hb_shape *a, const struct hb_shape *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i] == b->dim[i];
+    return same;
+}
+
 int64_t hb_shape_elements(const struct hb_shape *s)
 {
     int64_t n = 1;

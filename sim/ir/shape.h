@@ -31,6 +31,7 @@ enum hb_tiling {
 
 /* dims in order, ended by a negative number (at most HB_SHAPE_RANK). */
 struct hb_shape hb_shape_make(enum hb_dtype dtype, const int64_t *dims);
+bool hb_shape_same_dims(const struct hb_shape *a, const struct hb_shape *b);
 int64_t hb_shape_elements(const struct hb_shape *s);
 /* Saturating; callers check the program's total once. */
 int64_t hb_shape_plain_bytes(const struct hb_shape *s);

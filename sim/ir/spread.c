@@ -251,7 +251,7 @@ uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint3
     bool both = early || (share == HB_SHARE_TIGHT && !is_full(b, s, 1, 2));
     bool siblings = both && turns_siblings(b, s);
     if (early)
-        hb_spread_weight(b, s, hb_body_weight(b, s->leaf), true);
+        hb_spread_weight(b, s, hb_weight_use(b->lo, s->leaf), true);
     for (uint32_t k = 0; k < b->y->step_count && siblings; k++) {
         const struct hb_step_op *other = &b->y->steps[k];
         if (b->spread_grad[other->out[0]] != HB_NONE)

@@ -188,11 +188,8 @@ static uint32_t gather_head(struct tail *t, uint32_t cast)
  * count as one, and first runs of two blocks may be of one length. */
 static bool is_alike(const struct grad *a, const struct grad *b)
 {
-    bool same = a->stacked && b->stacked && !a->turned && !b->turned &&
-                a->elements == b->elements && a->shape.rank == b->shape.rank;
-    for (int i = 0; same && i < a->shape.rank; i++)
-        same = a->shape.dim[i] == b->shape.dim[i];
-    return a == b || same;
+    bool same = a->stacked && b->stacked && !a->turned && !b->turned && a->elements == b->elements;
+    return a == b || (same && hb_shape_same_dims(&a->shape, &b->shape));
 }
 
 /* For a microbatch the first is made and the others are copied from it, which takes no time to

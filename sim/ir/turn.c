@@ -156,7 +156,7 @@ void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
  * same scheduler then makes the copy before the loop (phi-4 over 64: copy.704). */
 void hb_turn_begun(struct hb_lower *lo, struct hb_group *g)
 {
-    if (hb_sequence_gathers_taken(lo).post)
+    if (hb_sequence_gathers_taken(lo) & HB_GATHERS_POST)
         copy_early(lo, g);
 }
 

@@ -513,14 +513,6 @@ void hb_weight_accumulate(struct hb_lower *lo, bool made)
     }
 }
 
-static bool same_shape(const struct hb_shape *a, const struct hb_shape *b)
-{
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++)
-        same = a->dim[i] == b->dim[i];
-    return same;
-}
-
 /* opt/nan_to_num: + 0.437 GB = f32 [16,2816,1024] + [16,1024,2816] + [16,1024,1024], one for each
  * shape, not for each leaf; leaves that the loop collects in another layout have none. They live
  * from before the loss to the update; of sums over microbatches, f32 for every leaf, from before
@@ -538,7 +530,7 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
             continue;
         for (uint32_t k = 0; k < i; k++) {
             struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], dtype);
-            if (lo->leaves[k].nan_zero != HB_NONE && same_shape(&s, &other))
+            if (lo->leaves[k].nan_zero != HB_NONE && hb_shape_same_dims(&s, &other))
                 l->nan_zero = lo->leaves[k].nan_zero;
         }
         if (l->nan_zero != HB_NONE)
