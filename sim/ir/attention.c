@@ -62,13 +62,6 @@ static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int
     lo->leaves[leaf].summed = apart ? 2 : 1;
 }
 
-static void vector_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
-                        int64_t ways)
-{
-    struct hb_split dim = {size, ways};
-    hb_layer_vector(lo, y, name, &dim, 1, -1);
-}
-
 static void plain_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t rows,
                        int64_t cols, int64_t col_ways)
 {
@@ -84,13 +77,13 @@ static void mla_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t qk = a->qk_nope_head_dim + a->qk_rope_head_dim;
     if (a->q_lora_rank) {
         plain_leaf(lo, y, "wq_a", d, a->q_lora_rank, 1);
-        vector_leaf(lo, y, "q_norm", a->q_lora_rank, 1);
+        hb_layer_bias(lo, y, "q_norm", a->q_lora_rank, 1);
         head_leaf(lo, y, "wq_b", (struct head_dims){a->q_lora_rank, a->heads, qk, tp});
     } else {
         head_leaf(lo, y, "wq", (struct head_dims){d, a->heads, qk, tp});
     }
     plain_leaf(lo, y, "wkv_a", d, a->kv_lora_rank + a->qk_rope_head_dim, 1);
-    vector_leaf(lo, y, "kv_norm", a->kv_lora_rank, 1);
+    hb_layer_bias(lo, y, "kv_norm", a->kv_lora_rank, 1);
     head_leaf(
         lo, y, "wkv_b",
         (struct head_dims){a->kv_lora_rank, a->heads, a->qk_nope_head_dim + a->v_head_dim, tp});
@@ -113,18 +106,18 @@ static void gqa_leaves(struct hb_lower *lo, struct hb_layer *y)
     }
     out_leaf(lo, y, a->heads, a->head_dim);
     if (a->bias != HB_BIAS_NONE) {
-        vector_leaf(lo, y, "bq", a->heads * a->head_dim, tp);
-        vector_leaf(lo, y, "bk", a->kv_heads * a->head_dim, kv_ways);
-        vector_leaf(lo, y, "bv", a->kv_heads * a->head_dim, kv_ways);
+        hb_layer_bias(lo, y, "bq", a->heads * a->head_dim, tp);
+        hb_layer_bias(lo, y, "bk", a->kv_heads * a->head_dim, kv_ways);
+        hb_layer_bias(lo, y, "bv", a->kv_heads * a->head_dim, kv_ways);
     }
     if (a->bias == HB_BIAS_ALL)
         hb_layer_output_bias(lo, y, "bo");
     if (a->qk_norm == HB_QKN_LEARNED) {
-        vector_leaf(lo, y, "q_norm", a->head_dim, 1);
-        vector_leaf(lo, y, "k_norm", a->head_dim, 1);
+        hb_layer_bias(lo, y, "q_norm", a->head_dim, 1);
+        hb_layer_bias(lo, y, "k_norm", a->head_dim, 1);
     }
     if (a->sinks)
-        vector_leaf(lo, y, "sinks", a->heads, 1);
+        hb_layer_bias(lo, y, "sinks", a->heads, 1);
 }
 
 void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y)
@@ -153,27 +146,30 @@ static int rotate(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_val
                                              .back_scratch_count = 1});
 }
 
-/* One of q, k: product, then norm and rotation where there are; v stops at the product. */
-struct projection {
-    const char *name;
-    uint32_t tag;
-    int64_t heads;
-    bool rope;
-};
-
-static int project(struct hb_lower *lo, struct hb_layer *y, int in,
-                   const struct hb_attention_heads *h, struct projection p)
+/* Query, key and value, as a kernel has them. */
+static struct hb_value qkv_value(const struct hb_lower *lo, const struct hb_attention_heads *h,
+                                 int i)
 {
-    struct hb_value done =
-        hb_attention_kernel_value(lo, p.name, 1u << p.tag, h, p.heads, h->qk_dim);
-    uint32_t leaf = hb_layer_find_leaf(lo, y, hb_name(lo, "w", p.name));
-    if (!p.rope) {
+    static const char *const names[] = {"q", "k", "v"};
+    static const uint32_t tags[] = {1u << HB_TN_Q, 1u << HB_TN_K, 1u << HB_TN_V};
+    return hb_attention_kernel_value(lo, names[i], tags[i], h, i ? h->kv : h->q,
+                                     i < 2 ? h->qk_dim : h->v_dim);
+}
+
+/* One of them: product, then norm and rotation where there are. */
+static int project(struct hb_lower *lo, struct hb_layer *y, int in,
+                   const struct hb_attention_heads *h, int i, bool rope)
+{
+    struct hb_value done = qkv_value(lo, h, i);
+    uint32_t leaf = hb_layer_find_leaf(lo, y, hb_name(lo, "w", done.name));
+    if (!rope) {
         done.dot = true;
         return hb_layer_product(lo, y, in, leaf, done);
     }
     struct hb_value raw = hb_layer_tensor(
-        lo, hb_name(lo, p.name, " before rope"), 0,
-        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, p.heads, h->qk_dim, -1}));
+        lo, hb_name(lo, done.name, " before rope"), 0,
+        hb_shape_make(lo->compute,
+                      (const int64_t[]){h->batch, h->seq, i ? h->kv : h->q, h->qk_dim, -1}));
     raw.dot = true;
     return rotate(lo, y, hb_layer_product(lo, y, in, leaf, raw), done);
 }
@@ -322,10 +318,8 @@ static int low_rank(struct hb_lower *lo, struct hb_layer *y, int in,
 static void split_kv(struct hb_lower *lo, struct hb_layer *y, const struct hb_attention_heads *h,
                      int up, int *out_k, int *out_v)
 {
-    *out_k = hb_layer_value(lo, y,
-                            hb_attention_kernel_value(lo, "k", 1u << HB_TN_K, h, h->kv, h->qk_dim));
-    *out_v = hb_layer_value(lo, y,
-                            hb_attention_kernel_value(lo, "v", 1u << HB_TN_V, h, h->kv, h->v_dim));
+    *out_k = hb_layer_value(lo, y, qkv_value(lo, h, 1));
+    *out_v = hb_layer_value(lo, y, qkv_value(lo, h, 2));
     hb_layer_step(
         lo, y,
         (struct hb_step_op){.kind = HB_STEP_MIX,
@@ -352,7 +346,7 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hb_
     raw.dot = true;
     const char *wq = a->q_lora_rank ? "wq_b" : "wq";
     int q = hb_layer_product(lo, y, q_in, hb_layer_find_leaf(lo, y, wq), raw);
-    q = rotate(lo, y, q, hb_attention_kernel_value(lo, "q", 1u << HB_TN_Q, h, h->q, h->qk_dim));
+    q = rotate(lo, y, q, qkv_value(lo, h, 0));
     int64_t kv_width = a->kv_lora_rank + a->qk_rope_head_dim;
     int low =
         low_rank(lo, y, in, h, (struct rank_part){"wkv_a", "kv_norm", kv_width, HB_TN_MLA_KV});
@@ -376,13 +370,10 @@ static int fused_qkv(struct hb_lower *lo, struct hb_layer *y, int in,
                         hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
     all.dot = true;
     int qkv = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "wqkv"), all);
-    int q =
-        rotate(lo, y, qkv, hb_attention_kernel_value(lo, "q", 1u << HB_TN_Q, h, h->q, h->qk_dim));
-    int k =
-        rotate(lo, y, qkv, hb_attention_kernel_value(lo, "k", 1u << HB_TN_K, h, h->kv, h->qk_dim));
-    int v =
-        rotate(lo, y, qkv, hb_attention_kernel_value(lo, "v", 1u << HB_TN_V, h, h->kv, h->v_dim));
-    return project_out(lo, y, h, attend_sequence(lo, y, h, (const int[]){q, k, v}));
+    int parts[3];
+    for (int i = 0; i < 3; i++)
+        parts[i] = rotate(lo, y, qkv, qkv_value(lo, h, i));
+    return project_out(lo, y, h, attend_sequence(lo, y, h, parts));
 }
 
 int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
@@ -394,10 +385,9 @@ int hb_layer_attention(struct hb_lower *lo, struct hb_layer *y, int in, int64_t 
     if (a->fused_qkv)
         return fused_qkv(lo, y, in, &h);
     bool rope = a->rope || a->qk_norm != HB_QKN_NONE;
-    int q = project(lo, y, in, &h, (struct projection){"q", HB_TN_Q, h.q, rope});
-    int k = project(lo, y, in, &h, (struct projection){"k", HB_TN_K, h.kv, rope});
-    int v = project(lo, y, in, &h, (struct projection){"v", HB_TN_V, h.kv, false});
-    if (a->kind == HB_ATTN_NONE)
-        return project_out(lo, y, &h, q);
-    return project_out(lo, y, &h, attend_sequence(lo, y, &h, (const int[]){q, k, v}));
+    int parts[3];
+    for (int i = 0; i < 3; i++)
+        parts[i] = project(lo, y, in, &h, i, rope && i < 2);
+    return project_out(lo, y, &h,
+                       a->kind == HB_ATTN_NONE ? parts[0] : attend_sequence(lo, y, &h, parts));
 }

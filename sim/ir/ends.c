@@ -9,29 +9,28 @@
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
+/* Of words and features, which fsdp splits; in either order. */
+static struct hb_leaf make_table(const struct hb_lower *lo, const char *name, struct hb_split words,
+                                 bool turned)
+{
+    int64_t fsdp = hb_fsdp_ways(lo, false);
+    struct hb_leaf l = {.name = name,
+                        .rank = 2,
+                        .copies = 1,
+                        .matrix = true,
+                        .end = true,
+                        .gather_dim = fsdp > 1 ? !turned : -1,
+                        .fsdp_ways = fsdp};
+    l.dim[turned] = words;
+    l.dim[!turned] = (struct hb_split){lo->spec->model.d_model, fsdp};
+    return l;
+}
+
 void hb_ends_leaves(struct hb_lower *lo)
 {
     const struct hb_model *m = &lo->spec->model;
-    int64_t vocab_ways = lo->spec->sharding.vocab_over_tensor ? hb_ways(lo, HB_AX_TENSOR) : 1;
-    int64_t fsdp = hb_fsdp_ways(lo, false);
-    struct hb_leaf embed = {.name = "embedding",
-                            .rank = 2,
-                            .copies = 1,
-                            .matrix = true,
-                            .end = true,
-                            .gather_dim = fsdp > 1 ? 1 : -1,
-                            .fsdp_ways = fsdp};
-    embed.dim[0] = (struct hb_split){m->vocab, vocab_ways};
-    embed.dim[1] = (struct hb_split){m->d_model, fsdp};
-    struct hb_leaf head = {.name = "head",
-                           .rank = 2,
-                           .copies = 1,
-                           .matrix = true,
-                           .end = true,
-                           .gather_dim = fsdp > 1 ? 0 : -1,
-                           .fsdp_ways = fsdp};
-    head.dim[0] = (struct hb_split){m->d_model, fsdp};
-    head.dim[1] = (struct hb_split){m->vocab, vocab_ways};
+    struct hb_split words = {m->vocab,
+                             lo->spec->sharding.vocab_over_tensor ? hb_ways(lo, HB_AX_TENSOR) : 1};
     struct hb_leaf norm = {.name = "final norm",
                            .rank = 1,
                            .copies = 1,
@@ -40,20 +39,18 @@ void hb_ends_leaves(struct hb_lower *lo)
                            .end = true};
     norm.dim[0] = (struct hb_split){m->d_model, 1};
     if (lo->spec->sharding.norms == HB_NORMS_FSDP)
-        norm.dim[0].ways = fsdp;
-    lo->embed = hb_leaf_add(lo, embed);
+        norm.dim[0].ways = hb_fsdp_ways(lo, false);
+    lo->embed = hb_leaf_add(lo, make_table(lo, "embedding", words, false));
     lo->norm = hb_leaf_add(lo, norm);
     norm.name = "final norm's bias";
     if (m->blocks[m->block_count - 1].norm == HB_NORM_LAYER)
         hb_leaf_add(lo, norm);
-    lo->head = m->tied_embeddings ? lo->embed : hb_leaf_add(lo, head);
+    lo->head =
+        m->tied_embeddings ? lo->embed : hb_leaf_add(lo, make_table(lo, "head", words, true));
     lo->positions = HB_NONE;
-    if (m->positions > 0) {
-        struct hb_leaf pos = embed;
-        pos.name = "position table";
-        pos.dim[0] = (struct hb_split){m->positions, 1};
-        lo->positions = hb_leaf_add(lo, pos);
-    }
+    if (m->positions > 0)
+        lo->positions = hb_leaf_add(
+            lo, make_table(lo, "position table", (struct hb_split){m->positions, 1}, false));
 }
 
 struct hb_shape hb_ends_residual(const struct hb_lower *lo)

@@ -104,6 +104,13 @@ uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *na
     return add_leaf(lo, y, make_leaf(lo, y, name, dims, rank), gather_dim);
 }
 
+void hb_layer_bias(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
+                   int64_t ways)
+{
+    struct hb_split dim = {size, ways};
+    hb_layer_vector(lo, y, name, &dim, 1, -1);
+}
+
 /* MaxText splits it over fsdp as it does the weights (base/gpt3-6b: f32[384,48] of 3072). */
 void hb_layer_output_bias(struct hb_lower *lo, struct hb_layer *y, const char *name)
 {
@@ -132,7 +139,7 @@ static void norm_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name,
     struct hb_split d = {width, split ? hb_ways(lo, HB_AX_TENSOR) : 1};
     hb_layer_vector(lo, y, name, &d, 1, over == HB_NORMS_FSDP ? 0 : -1);
     if (y->block->norm == HB_NORM_LAYER)
-        hb_layer_vector(lo, y, hb_name(lo, name, "_bias"), &d, 1, -1);
+        hb_layer_bias(lo, y, hb_name(lo, name, "_bias"), d.size, d.ways);
 }
 
 /* The name of one of a unit's layers; a unit of one is the layer itself. */

@@ -153,6 +153,9 @@ uint32_t hb_layer_matrix(struct hb_lower *lo, struct hb_layer *y, const char *na
                          const struct hb_split *dims, int rank, int gather_dim);
 uint32_t hb_layer_vector(struct hb_lower *lo, struct hb_layer *y, const char *name,
                          const struct hb_split *dims, int rank, int gather_dim);
+/* A vector of that size, over so many devices. */
+void hb_layer_bias(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
+                   int64_t ways);
 /* The bias of what is added to the residual. */
 void hb_layer_output_bias(struct hb_lower *lo, struct hb_layer *y, const char *name);
 uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y, const char *name);

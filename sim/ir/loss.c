@@ -21,6 +21,12 @@ static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum 
     return hb_shape_make(dtype, (const int64_t[]){lo->local.batch, seq, lo->local.vocab, -1});
 }
 
+static struct hb_shape input_shape(const struct hb_lower *lo, int64_t seq)
+{
+    int64_t d = lo->spec->model.d_model;
+    return hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, seq, d, -1});
+}
+
 /* A chunk's products read and write its own part of what is there whole. */
 static double chunk_bytes(const struct hb_lower *lo, int64_t seq)
 {
@@ -142,25 +148,21 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
      * gathers: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
     c->before = hb_head_ring(lo) && lo->local.batch == 1 ? narrow : HB_NONE;
     struct hb_shape shape = logit_shape(lo, c->seq, dtype);
+    struct hb_shape all = shape;
     uint32_t parts = HB_NONE;
-    if (is_head_summed(lo)) {
-        struct hb_shape all = shape;
-        all.dim[0] = hb_mul_sat(all.dim[0], lo->leaves[lo->head].fsdp_ways);
+    all.dim[0] = hb_mul_sat(all.dim[0], lo->leaves[lo->head].fsdp_ways);
+    if (is_head_summed(lo))
         parts =
             hb_temp(lo, "logits of all sequences, by this device's features", HB_CAT_LOGITS, all);
-    }
+    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, shape);
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "logits");
     hb_emit_read(&e, c->x);
     hb_emit_read(&e, c->w);
     hb_emit_read(&e, narrow);
-    if (parts == HB_NONE)
-        c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, shape);
     hb_emit_write(&e, parts == HB_NONE ? c->logits : parts);
     hb_emit(lo, &e);
-    if (parts == HB_NONE)
-        return;
-    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, shape);
-    hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum logits", parts, c->logits);
+    if (parts != HB_NONE)
+        hb_emit_collective(lo, HB_OP_REDUCE_SCATTER, HB_AX_FSDP, "sum logits", parts, c->logits);
 }
 
 /* A split head's gradient is collected in f32 (1B/base), MaxText's in the dtype of its product
@@ -210,8 +212,7 @@ static void zero_ring(struct hb_lower *lo)
 
 static void prepare_ring(struct hb_lower *lo)
 {
-    bool waits = hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo);
-    if (waits)
+    if (hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo))
         zero_ring(lo);
 }
 
@@ -437,9 +438,8 @@ static void head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlo
 
 uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    struct hb_shape s = hb_shape_make(
-        lo->compute, (const int64_t[]){lo->local.batch, c->seq, lo->spec->model.d_model, -1});
-    uint32_t g = hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, s);
+    uint32_t g =
+        hb_temp(lo, "gradient of the last norm's result", HB_CAT_WORKING, input_shape(lo, c->seq));
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient through the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->w);
@@ -614,9 +614,7 @@ static bool sends_between(const struct hb_lower *lo)
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
 {
     struct hb_loss_pass c = {.seq = lo->local.seq};
-    int64_t d = lo->spec->model.d_model;
-    struct hb_shape s =
-        hb_shape_make(lo->compute, (const int64_t[]){lo->local.batch, c.seq, d, -1});
+    struct hb_shape s = input_shape(lo, c.seq);
     uint32_t wide = wide_input(lo, x, s);
     c.x = wide == HB_NONE ? x : wide;
     if (!hb_gathers_padded(lo)) { /* whose head's products make it inside */
@@ -647,10 +645,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
 uint32_t hb_loss_further(struct hb_lower *lo, uint32_t x, bool waits)
 {
     struct hb_loss_pass c = {.seq = lo->local.seq};
-    struct hb_shape s = hb_shape_make(
-        lo->compute, (const int64_t[]){lo->local.batch, c.seq, lo->spec->model.d_model, -1});
     lo->phase = HB_PHASE_LOSS;
-    c.x = hb_temp(lo, "last norm's result of a depth", HB_CAT_WORKING, s);
+    c.x = hb_temp(lo, "last norm's result of a depth", HB_CAT_WORKING, input_shape(lo, c.seq));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm of a depth", x, c.x);
     c.w = hb_loss_use_head(lo, false);
     lo->leaves[lo->head].gathered = c.w;

@@ -3,13 +3,6 @@
 #include "sim/ir/sequence.h"
 #include "sim/ir/when.h"
 
-static void bias_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t size,
-                      int64_t ways)
-{
-    struct hb_split dim = {size, ways};
-    hb_layer_vector(lo, y, name, &dim, 1, -1);
-}
-
 void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp *m,
                    const char *prefix)
 {
@@ -28,8 +21,8 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
     hb_layer_matrix(lo, y, hb_name(lo, prefix, "w_down"), down, 2, 1);
     if (m->bias) {
         if (hb_mlp_is_gated(m->kind))
-            bias_leaf(lo, y, hb_name(lo, prefix, "b_gate"), m->d_ff, tp);
-        bias_leaf(lo, y, hb_name(lo, prefix, "b_up"), m->d_ff, tp);
+            hb_layer_bias(lo, y, hb_name(lo, prefix, "b_gate"), m->d_ff, tp);
+        hb_layer_bias(lo, y, hb_name(lo, prefix, "b_up"), m->d_ff, tp);
         hb_layer_output_bias(lo, y, hb_name(lo, prefix, "b_down"));
     }
 }

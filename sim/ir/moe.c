@@ -105,10 +105,8 @@ void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y)
         lo->leaves[i].row_major = hb_layer_sorts_rows(m) && !lo->maxtext;
     }
     y->expert_leaf = false;
-    if (m->router_bias) {
-        struct hb_split bias = {m->experts, 1};
-        hb_layer_vector(lo, y, "router_bias", &bias, 1, -1);
-    }
+    if (m->router_bias)
+        hb_layer_bias(lo, y, "router_bias", m->experts, 1);
     if (m->shared_experts > 0) {
         struct hb_mlp shared = {.kind = m->kind, .d_ff = m->shared_d_ff};
         hb_mlp_leaves(lo, y, &shared, "shared_");

@@ -7,11 +7,26 @@
 #include "sim/ir/turn.h"
 #include "sim/ir/weight.h"
 
+/* A leaf as an outer block has it. */
+static struct hb_leaf part_of(const struct hb_leaf *l)
+{
+    struct hb_leaf part = *l;
+    part.stack[0] = part.stack[1];
+    part.stack[1] = 0;
+    return part;
+}
+
+static uint32_t *leaf_list(struct hb_lower *lo, const struct hb_group *g)
+{
+    return hb_arena_alloc(lo->arena, g->layer.end_leaf - g->layer.first_leaf, sizeof(uint32_t));
+}
+
 /* XLA:GPU hands the loop over the inner layers copies of an outer block's weights, as they are or
  * transposed (8B/layers=nested at 8192 tokens with logits in bf16: f32[1,16,512,14336] twice and
- * f32[512,1,16,14336] beside the stacks). parts: room for a buffer of each leaf. */
-static void copy_parts(struct hb_lower *lo, const struct hb_group *g, uint32_t *parts)
+ * f32[512,1,16,14336] beside the stacks). Returns a buffer of each leaf. */
+static uint32_t *copy_parts(struct hb_lower *lo, const struct hb_group *g)
 {
+    uint32_t *parts = leaf_list(lo, g);
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
         const struct hb_leaf *l = &lo->leaves[i];
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
@@ -20,14 +35,13 @@ static void copy_parts(struct hb_lower *lo, const struct hb_group *g, uint32_t *
         parts[i - g->layer.first_leaf] = HB_NONE;
         if (!lo->habits->recompute_first || !l->stack[1])
             continue;
-        struct hb_leaf part = *l;
-        part.stack[0] = part.stack[1];
-        part.stack[1] = 0;
+        struct hb_leaf part = part_of(l);
         uint32_t copy = hb_temp(lo, hb_name(lo, l->name, ", part of an outer block"),
                                 HB_CAT_WORKING, hb_leaf_shape(lo, &part, lo->p->bufs[from].dtype));
         hb_emit_simple(lo, HB_OP_COPY, "part of an outer block", from, copy);
         parts[i - g->layer.first_leaf] = copy;
     }
+    return parts;
 }
 
 static void end_parts(struct hb_lower *lo, const struct hb_group *g, const uint32_t *parts)
@@ -35,11 +49,6 @@ static void end_parts(struct hb_lower *lo, const struct hb_group *g, const uint3
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++)
         if (parts[i - g->layer.first_leaf] != HB_NONE)
             hb_emit_mark(lo, "end of an outer block", parts[i - g->layer.first_leaf], HB_NONE);
-}
-
-static uint32_t *part_list(struct hb_lower *lo, const struct hb_group *g)
-{
-    return hb_arena_alloc(lo->arena, g->layer.end_leaf - g->layer.first_leaf, sizeof(uint32_t));
 }
 
 bool hb_nested_is(const struct hb_lower *lo, const struct hb_group *g)
@@ -59,8 +68,7 @@ uint32_t hb_nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
     hb_stack_hoist_mask(lo, g);
     uint32_t loop = hb_program_open_loop(lo->p, g->layer.name, g->trips);
     hb_emit_simple(lo, HB_OP_COPY, "outer input into its stack", x, g->outer_stack);
-    uint32_t *parts = part_list(lo, g);
-    copy_parts(lo, g, parts);
+    uint32_t *parts = copy_parts(lo, g);
     uint32_t inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner"), g->inner);
     uint32_t out = hb_body_forward(&g->body, x, x, false);
     hb_program_close_loop(lo->p, inner);
@@ -74,15 +82,18 @@ uint32_t hb_nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
  * loop works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block), of the
  * weights themselves where they need no cast (rnd/006), and where the outer blocks are not made
  * again either (rnd/006,remat_outer=False: three bf16[3,2048,6144] of each kind). */
-static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *grads, uint32_t *casts)
+struct slices {
+    uint32_t *grads, *casts; /* the stacks', by leaf */
+};
+
+static struct slices slice_weights(struct hb_lower *lo, struct hb_group *g)
 {
+    struct slices s = {leaf_list(lo, g), leaf_list(lo, g)};
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        struct hb_leaf part = *l;
-        part.stack[0] = part.stack[1];
-        part.stack[1] = 0;
+        struct hb_leaf part = part_of(l);
         uint32_t from = l->cast;
-        casts[i - g->layer.first_leaf] = from;
+        s.casts[i - g->layer.first_leaf] = from;
         if (from == HB_NONE && lo->habits->casts_hoisted && l->matrix)
             from = l->arg;
         if (from != HB_NONE) {
@@ -91,23 +102,23 @@ static void slice_weights(struct hb_lower *lo, struct hb_group *g, uint32_t *gra
             hb_emit_simple(lo, HB_OP_COPY, "slice weights", from, slice);
             l->cast = slice;
         }
-        grads[i - g->layer.first_leaf] = l->grad;
+        s.grads[i - g->layer.first_leaf] = l->grad;
         l->grad = hb_temp_tiled(
             lo, hb_name(lo, l->name, ", gradient of an outer block"), HB_CAT_GRADIENTS,
             hb_leaf_shape(lo, &part, hb_weight_grad_dtype(lo)), hb_weight_grad_tiling(lo, l));
         hb_emit_mark(lo, "zero gradient of an outer block", HB_NONE, l->grad);
     }
+    return s;
 }
 
-static void unslice_weights(struct hb_lower *lo, struct hb_group *g, const uint32_t *grads,
-                            const uint32_t *casts)
+static void unslice_weights(struct hb_lower *lo, struct hb_group *g, struct slices s)
 {
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
         struct hb_leaf *l = &lo->leaves[i];
         hb_emit_simple(lo, HB_OP_COPY, "gradient of an outer block into its stack", l->grad,
-                       grads[i - g->layer.first_leaf]);
-        l->grad = grads[i - g->layer.first_leaf];
-        l->cast = casts[i - g->layer.first_leaf];
+                       s.grads[i - g->layer.first_leaf]);
+        l->grad = s.grads[i - g->layer.first_leaf];
+        l->cast = s.casts[i - g->layer.first_leaf];
     }
 }
 
@@ -134,30 +145,23 @@ static uint32_t *slice_kept(struct hb_lower *lo, struct hb_group *g)
 /* One outer block backwards; XLA:TPU works on slices of weights and gradients. */
 uint32_t hb_nested_inner_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
-    uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
-    uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
-    uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
-    slice_weights(lo, g, grads, casts);
+    struct slices slices = slice_weights(lo, g);
     uint32_t *stacks = slice_kept(lo, g);
     uint32_t loop =
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
-    unslice_weights(lo, g, grads, casts);
+    unslice_weights(lo, g, slices);
     g->body.stack = stacks;
     return out;
 }
 
 uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t grad)
 {
-    uint32_t leaves = g->layer.end_leaf - g->layer.first_leaf;
-    uint32_t *grads = hb_arena_alloc(lo->arena, leaves, sizeof *grads);
-    uint32_t *casts = hb_arena_alloc(lo->arena, leaves, sizeof *casts);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
-    uint32_t *parts = part_list(lo, g);
-    copy_parts(lo, g, parts);
-    slice_weights(lo, g, grads, casts);
+    uint32_t *parts = copy_parts(lo, g);
+    struct slices slices = slice_weights(lo, g);
     uint32_t x = hb_temp(lo, hb_name(lo, g->layer.name, " outer input"), HB_CAT_WORKING,
                          hb_buf_shape(lo, grad));
     hb_emit_simple(lo, HB_OP_COPY, "outer input out of its stack", g->outer_stack, x);
@@ -180,7 +184,7 @@ uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t gr
     hb_program_close_loop(lo->p, inner);
     hb_turn_last(lo, g);
     end_parts(lo, g, parts);
-    unslice_weights(lo, g, grads, casts);
+    unslice_weights(lo, g, slices);
     hb_program_close_loop(lo->p, loop);
     return out;
 }

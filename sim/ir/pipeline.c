@@ -139,10 +139,8 @@ static void zero_gradients(struct hb_lower *lo, const struct hb_pipeline *pl)
     }
 }
 
-static uint32_t take_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t outputs,
-                             uint32_t like)
+static uint32_t take_outputs(struct hb_lower *lo, uint32_t outputs, uint32_t like)
 {
-    (void)pl;
     uint32_t out = hb_temp(lo, "outputs of the pipeline", HB_CAT_WORKING, hb_buf_shape(lo, like));
     hb_emit_simple(lo, HB_OP_COPY, "take outputs of the microbatches", outputs, out);
     return out;
@@ -176,7 +174,7 @@ static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *
     int64_t skip = all ? 0 : hb_ways(lo, HB_AX_PIPELINE) - 1;
     int64_t more = missing_iterations(held, want, skip, ways);
     if (hb_ways(lo, HB_AX_PIPELINE) == lo->local.input_ways && more > 0)
-        return take_outputs(lo, pl, outputs, like);
+        return take_outputs(lo, outputs, like);
     uint32_t out = hb_temp(lo, "outputs of the pipeline, exchanged", HB_CAT_WORKING,
                            stacked_state(lo, pl, hb_mul_sat(hb_add_sat(held, more), ways)));
     hb_emit_collective(lo, HB_OP_ALL_TO_ALL, HB_AX_FSDP, "exchange outputs", outputs, out);
@@ -286,7 +284,7 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     hb_program_close_loop(lo->p, loop);
     end_copies(lo, copies);
     if (!lo->habits->outputs_in_place)
-        return take_outputs(lo, pl, outputs, x);
+        return take_outputs(lo, outputs, x);
     zero_input_grads(lo, pl);
     if (lo->local.input_ways > 1 && p->outputs == HB_OUT_STACKED)
         return exchange_outputs(lo, pl, outputs, x);
@@ -562,5 +560,5 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
                        renewed(lo, "gradient of the state, moved", state));
     hb_program_close_loop(lo->p, loop);
     scatter_grads(lo, pl);
-    return take_outputs(lo, pl, gin, grad);
+    return take_outputs(lo, gin, grad);
 }

@@ -428,20 +428,15 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
 {
     hb_turn_begun(lo, g);
     hb_stack_restack(lo, &g->body);
-    hb_weight_use_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
-    if (lo->habits->recompute_first && lo->spec->stack.unroll > 1 && !g->inner &&
-        g->trips % lo->spec->stack.unroll == 0) {
-        uint32_t trips = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
-                                              g->trips / lo->spec->stack.unroll);
-        uint32_t first = hb_stack_carried(lo, unrolled_backward(lo, g, grad), grad);
-        hb_program_close_loop(lo->p, trips);
-        hb_weight_drop_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
-        return first;
-    }
-    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
-    uint32_t out = g->inner ? hb_nested_inner_backward(lo, g, grad)
-                            : hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
+    int64_t unroll = lo->spec->stack.unroll;
+    bool several = lo->habits->recompute_first && !g->inner && unroll > 1 && g->trips % unroll == 0;
+    uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
+                                         several ? g->trips / unroll : g->trips);
+    uint32_t out = g->inner  ? hb_nested_inner_backward(lo, g, grad)
+                   : several ? unrolled_backward(lo, g, grad)
+                             : hb_body_backward(&g->body, grad);
+    out = hb_stack_carried(lo, out, grad);
     if (g->body.defer)
         hb_body_late(&g->body);
     hb_stack_end_sent(lo, g);

@@ -137,18 +137,10 @@ void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
     }
 }
 
-void hb_weight_use_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
-{
-    for (uint32_t i = first; i < end; i++)
-        if (lo->leaves[i].kept != HB_NONE)
-            lo->leaves[i].cast = lo->leaves[i].kept;
-}
-
 void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++)
-        if (lo->leaves[i].kept != HB_NONE)
-            lo->leaves[i].cast = lo->leaves[i].kept = HB_NONE;
+        lo->leaves[i].kept = HB_NONE;
 }
 
 /* The iterations of a pipeline that are not rematerialised run forwards on casts of all stacks,
@@ -331,6 +323,8 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->gathered != HB_NONE)
         return l->gathered;
     uint32_t source = l->cast != HB_NONE ? l->cast : l->arg;
+    if (l->kept != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
+        source = l->kept;
     if (l->transposed != HB_NONE)
         source = l->transposed;
     /* What is sent comes out of the stack of kept casts as well. */

@@ -10,10 +10,9 @@ void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l);
 /* Copies of whole stacks in the compute dtype, made once before the loops (habit casts_hoisted). */
 void hb_weight_hoist_casts(struct hb_lower *lo);
 void hb_weight_cast_turned(struct hb_lower *lo);
-/* Stacks of the cast weights of a group's forward pass; from here on its backward pass reads them;
- * it is done with them. Not where casts are hoisted. */
+/* Stacks of the cast weights of a group's forward pass, which its backward pass reads; it is done
+ * with them. Not where casts are hoisted. */
 void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
-void hb_weight_use_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Copies of stacks whose gathered dimension is not the first, for the backward gathers (habit
  * transposed_stacks): those due in this phase, before the loss or after it. */
