@@ -187,7 +187,7 @@ static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name,
 
 static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
 {
-    if (!crosses_batch(lo) || lo->spec->batch.accumulate == 1)
+    if (!crosses_batch(lo) || !hb_accumulates(lo))
         return gx;
     uint32_t whole =
         gather_chunks(lo, gx, "gradient of the chunks, gathered", lo->local.batch_ways);

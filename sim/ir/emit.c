@@ -270,5 +270,5 @@ bool hb_gathers_labels(const struct hb_lower *lo)
 
 bool hb_updates_wait(const struct hb_lower *lo)
 {
-    return lo->spec->optimizer.clip || lo->spec->batch.accumulate > 1;
+    return lo->spec->optimizer.clip || hb_accumulates(lo);
 }

@@ -76,7 +76,7 @@ static struct hb_shape onehot_shape(const struct hb_lower *lo)
 {
     /* Tokens that the embedding sees: its batch is not split over the stages of a pipeline. */
     int64_t tokens = hb_mul_sat(lo->local.tokens, lo->local.batch_ways / lo->local.input_ways);
-    bool compared = tokens <= lo->local.seq || lo->spec->batch.accumulate > 1;
+    bool compared = tokens <= lo->local.seq || hb_accumulates(lo);
     enum hb_dtype dtype = compared ? HB_DT_PRED : HB_DT_S32;
     return hb_shape_make(dtype, (const int64_t[]){tokens, lo->local.vocab, -1});
 }
@@ -321,7 +321,7 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
      * the table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p
      * and v6e: adds from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the
      * place of what they left), whose own comes behind it (v5e--k16). */
-    if (lo->spec->batch.accumulate > 1 && first) {
+    if (hb_accumulates(lo) && first) {
         struct hb_leaf *head = &lo->leaves[lo->head];
         head->added = !ends->head_done && lo->head != lo->embed;
         hb_weight_accumulate(lo, true);

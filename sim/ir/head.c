@@ -140,7 +140,7 @@ static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !hb_begins_mixed(lo) &&
                  is_loss_at_once(lo);
-    return lo->fsdp_mode == HB_WEIGHT_RING ? is_split_twice(lo) : keeps_nothing(lo) && !split;
+    return hb_in_rings(lo) ? is_split_twice(lo) : keeps_nothing(lo) && !split;
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than

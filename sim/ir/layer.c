@@ -213,7 +213,7 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
     wide.dtype = HB_DT_F32;
     bool f32 = lo->spec->precision.norm_f32;
     struct hb_value normed = hb_layer_tensor(lo, name, 0, shape);
-    normed.fused = lo->habits->norms_fused && lo->fsdp_mode != HB_WEIGHT_RING;
+    normed.fused = lo->habits->norms_fused && !hb_in_rings(lo);
     int out = hb_layer_value(lo, y, normed);
     struct hb_step_op s = {.kind = HB_STEP_MIX,
                            .op = HB_OP_ELEMENTWISE,

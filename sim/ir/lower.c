@@ -90,7 +90,7 @@ enum { PADDED_WAYS = 64 };
 static enum hb_gather_form find_form(const struct hb_lower *lo)
 {
     int64_t ways = hb_ways(lo, HB_AX_FSDP);
-    if (!lo->habits->rings || lo->fsdp_mode != HB_WEIGHT_GATHER)
+    if (!lo->habits->rings || !hb_gathers_weights(lo))
         return HB_GATHER_PLAIN;
     if (lo->chip->gathers_padded && ways >= PADDED_WAYS)
         return HB_GATHER_PADDED;
@@ -165,13 +165,6 @@ static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros
     hb_order_put_zeros(lo, at);
 }
 
-/* The casts of the stacks come after the lookup (8B-L16,f64,b3: bf16[16,14336,64] from 114 on, the
- * rows from 75 to 109), or outside of the loop over microbatches. */
-static bool casts_follow(const struct hb_lower *lo)
-{
-    return lo->spec->batch.accumulate == 1;
-}
-
 static void forward_backward(struct hb_lower *lo, struct parts *parts)
 {
     struct hb_ends ends = {.table_grad = HB_NONE};
@@ -180,12 +173,14 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
     early_zeros(lo, &ends, HB_ZEROS_FIRST);
     hb_stack_reserve(lo, &parts->stack);
     uint32_t x = hb_ends_embed(lo, &ends);
-    if (casts_follow(lo))
+    /* The casts of the stacks come after the lookup (8B-L16,f64,b3: bf16[16,14336,64] from 114 on,
+     * the rows from 75 to 109), or outside of the loop over microbatches. */
+    if (!hb_accumulates(lo))
         hb_weight_hoist_casts(lo);
     hb_weight_cast_turned(lo);
     /* A list schedule starts with what needs no operand of the step (8B/opt=muon: three
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
-    if (lo->spec->batch.accumulate == 1)
+    if (!hb_accumulates(lo))
         hb_muon_copy_first(lo);
     hb_loss_prepare(lo);
     hb_weight_transpose_stacks(lo);
@@ -204,7 +199,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
         hb_ends_start_table(lo, &ends);
     lo->phase = HB_PHASE_BACKWARD;
     hb_weight_transpose_stacks(lo);
-    if (lo->spec->batch.accumulate == 1)
+    if (!hb_accumulates(lo))
         hb_optim_fetch(lo);
     if (parts->piped)
         g = hb_pipeline_backward(lo, &parts->pipeline, g);
@@ -256,20 +251,19 @@ static void build_step(struct hb_lower *lo)
     if (parts.piped)
         hb_pipeline_build(lo, &parts.pipeline);
     hb_depths_build(lo, &parts.depths);
-    int64_t accumulate_trips = lo->spec->batch.accumulate;
-    if (accumulate_trips > 1) /* XLA:GPU moves what is the same in each trip out of the loop */
+    if (hb_accumulates(lo)) { /* XLA:GPU moves what is the same in each trip out of the loop */
         hb_weight_transpose_stacks(lo);
-    if (!casts_follow(lo))
         hb_weight_hoist_casts(lo);
+    }
     hb_optim_fetch_first(lo);
-    if (accumulate_trips == 1) {
+    if (!hb_accumulates(lo)) {
         forward_backward(lo, &parts);
     } else {
         add_accumulators(lo);
         hb_chunks_turn(lo);
         hb_optim_fetch(lo);
         hb_muon_copy_first(lo);
-        uint32_t loop = hb_program_open_loop(lo->p, "microbatches", accumulate_trips);
+        uint32_t loop = hb_program_open_loop(lo->p, "microbatches", lo->spec->batch.accumulate);
         forward_backward(lo, &parts);
         hb_weight_accumulate(lo, false);
         hb_program_close_loop(lo->p, loop);

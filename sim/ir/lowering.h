@@ -187,6 +187,11 @@ static inline bool hb_in_rings(const struct hb_lower *lo)
     return lo->fsdp_mode == HB_WEIGHT_RING;
 }
 
+static inline bool hb_gathers_weights(const struct hb_lower *lo)
+{
+    return lo->fsdp_mode == HB_WEIGHT_GATHER;
+}
+
 /* They are gathered one after another, late: see enum hb_gather_form. */
 static inline bool hb_gathers_late(const struct hb_lower *lo)
 {

@@ -76,7 +76,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                         uint32_t tags)
 {
     struct hb_shape s = y->values[up].shape;
-    bool gathers = lo->fsdp_mode == HB_WEIGHT_GATHER;
+    bool gathers = hb_gathers_weights(lo);
     bool stored = lo->habits->act_stored_for_dw;
     bool whole = lo->acts_stay || hb_layer_made_whole(lo, y);
     int out = hb_layer_value(lo, y,

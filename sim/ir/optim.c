@@ -190,7 +190,7 @@ static void follow_copies(struct hb_lower *lo, enum hb_copies_kind place)
 
 void hb_optim_fetch_before_loss(struct hb_lower *lo)
 {
-    if (!hb_copies_queued(lo) || lo->spec->batch.accumulate > 1)
+    if (!hb_copies_queued(lo) || hb_accumulates(lo))
         return;
     hb_copies_find(lo);
     follow_copies(lo, HB_COPIES_LOSS);
@@ -202,7 +202,7 @@ void hb_optim_fetch(struct hb_lower *lo)
         fetch_leaves(lo, false);
         return;
     }
-    if (lo->spec->batch.accumulate > 1)
+    if (hb_accumulates(lo))
         hb_copies_find(lo);
     follow_copies(lo, HB_COPIES_LAYERS);
 }

@@ -656,7 +656,7 @@ void hb_tail_find(struct hb_lower *lo, const struct hb_lower *whole)
     if (!lo->tail.known)
         return;
     struct tail t = {.lo = lo,
-                     .adds = lo->spec->batch.accumulate > 1,
+                     .adds = hb_accumulates(lo),
                      .split = lo->local.resid_seq < lo->local.seq,
                      .narrow = hb_order_dot_narrow(lo),
                      .tokens = (double)lo->local.tokens,

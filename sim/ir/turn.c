@@ -202,7 +202,7 @@ static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name
 {
     bool lone = hb_ways(lo, HB_AX_TENSOR) > 1 && lo->local.batch == 1;
     if (name == HB_TN_MLP_GATE || name == HB_TN_MLP_UP)
-        return lo->chip->mlp_turned && (lo->fsdp_mode == HB_WEIGHT_GATHER || lone);
+        return lo->chip->mlp_turned && (hb_gathers_weights(lo) || lone);
     return name == HB_TN_ATTN_CTX || hb_turn_residual(lo);
 }
 

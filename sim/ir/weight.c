@@ -83,7 +83,7 @@ static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
  * (tinyS/accum=2: bf16[32000,1024] and bf16[1024,32000] through it; tinyS/base: none). */
 static bool is_cast_once(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return lo->spec->batch.accumulate > 1 && lo->habits->casts_hoisted && needs_cast(lo, l);
+    return hb_accumulates(lo) && lo->habits->casts_hoisted && needs_cast(lo, l);
 }
 
 static void cast_stack(struct hb_lower *lo, struct hb_leaf *l, uint32_t from)
@@ -427,8 +427,7 @@ static bool has_windows(const struct hb_lower *lo, int64_t width)
 
 bool hb_weight_gathers_plain(const struct hb_lower *lo)
 {
-    return lo->habits->rings && lo->fsdp_mode == HB_WEIGHT_GATHER &&
-           lo->gather_form == HB_GATHER_PLAIN;
+    return lo->habits->rings && hb_gathers_weights(lo) && lo->gather_form == HB_GATHER_PLAIN;
 }
 
 /* 16 layers of 4,096, data 4 and fsdp 16, four microbatches: of 128,256 words (1,002 lanes) v5p

@@ -13,7 +13,7 @@ enum { EARLY_TOKENS = 4096 };
 static bool is_timed(const struct hb_body *b, enum hb_kernel kernel)
 {
     const struct hb_lower *lo = b->lo;
-    return lo->habits->gathers_timed && lo->fsdp_mode == HB_WEIGHT_GATHER &&
+    return lo->habits->gathers_timed && hb_gathers_weights(lo) &&
            b->y->block->attention.kernel == kernel;
 }
 
