@@ -44,9 +44,8 @@ bool hb_head_room_early(const struct hb_lower *lo)
 /* The head's products go round in rings from this many tokens of all devices of the axis on
  * (measured at 8 ways: 4096 a device yes, 1024 no; 32: 512 yes); of a chunk's tokens where the loss
  * goes in chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32
- * logits). v6e's layers take twice v5e's tokens for rings, its head as well (gate/v6e,f4, 16384 in
- * all). Beside tensor parallelism that does not split the words each device has all of the
- * gradient, and no ring makes it (8B,v5p,f16t4 with vocab_over_tensor=false: f32[4096,128256]). */
+ * logits). Beside tensor parallelism that does not split the words each device has all of the
+ * gradient, and no ring makes it. */
 enum { HEAD_RING_TOKENS = 16384 };
 
 int64_t hb_head_tokens(const struct hb_lower *lo)
@@ -68,8 +67,7 @@ bool hb_head_split(const struct hb_lower *lo)
 
 /* The stages of a pipeline would all make the same gradient: where they divide into as many parts
  * as fsdp, XLA's partitioner gives each the rows of one (8B,pp4f4,m8,iter: f32[1024,128256] and its
- * sum in bf16, then permuted; PP/fsdp=2, four stages: f32[1024,32000] of 2048 rows; not two stages
- * of eight parts: 8B,pp2f8,m4,names, f32[4096,128256]). */
+ * sum in bf16, then permuted; not two stages of eight parts). */
 bool hb_head_grad_staged(const struct hb_lower *lo)
 {
     int64_t stages = hb_ways(lo, HB_AX_PIPELINE);
@@ -77,12 +75,10 @@ bool hb_head_grad_staged(const struct hb_lower *lo)
 }
 
 /* When the head's gradient is made after the layers' backward pass, so that the logits (or their
- * gradient) wait through it. Read off 130 schedules of the lab (peaks of the mixtures):
- * - inside an accumulation loop (8B/f16,a4);
- * - whole (opt/base) or split over at least 8, when the head is wide against the tokens; not over a
- *   sequence axis alone (1B,sp8); between gathers over fsdp alone see sequence.c;
- * - XLA:GPU: see order.c;
- * - not with 2 to 7 ways (gate/f5, f7), with a data axis beside (ring/f8dp32), in mixtures. */
+ * gradient) wait through it, read off 130 schedules: inside an accumulation loop (8B/f16,a4); whole
+ * (opt/base) or split over at least 8, when the head is wide against the tokens, not over a
+ * sequence axis alone; between gathers over fsdp alone see sequence.c, of XLA:GPU order.c; not with
+ * 2 to 7 ways (gate/f5, f7), with a data axis beside (ring/f8dp32), in mixtures. */
 enum {
     POSTPONE_WAYS = 8,
     POSTPONE_WIDTH = 12,
@@ -144,11 +140,10 @@ static bool is_own_rule_late(const struct hb_lower *lo)
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
- * words, whose table is then added up whole and not exchanged: bf16 rows of 8 to 16 KiB on v5p, on
- * v6e from 36,864 rows; of 4 to 8 KiB on v5p alone, from 34,816. The ring of the head's gradient
- * hides it, so that the logits' gradient waits for the layers, where no update does: all wait for a
- * clipped gradient's norm, and an accumulation loop has none (13B over 8 to 32). Without either it
- * waits where rows are many (7B over 8, 36,864; 13B 65,536). */
+ * words: bf16 rows of 8 to 16 KiB on v5p, on v6e from 36,864 rows; of 4 to 8 KiB on v5p alone, from
+ * 34,816. The ring of the head's gradient hides it, so that the logits' gradient waits for the
+ * layers, where no update does: all wait for a clipped gradient's norm, and an accumulation loop
+ * has none (13B over 8 to 32). Without either it waits where rows are many (7B over 8, 36,864). */
 enum { SORTED_MOST = 16 << 10, SORTED_LEAST = 4 << 10, SORTED_MANY = 32769 };
 
 static bool hides_rows(const struct hb_lower *lo)
@@ -181,10 +176,10 @@ static bool is_update_slow(const struct hb_lower *lo)
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
  * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 256;
- * with tensor parallelism alone, tied/gemma2b,t8, after it). Beside naive scores with tensor
- * parallelism alone. MaxText's on v5p and v5e (13 of 13 dumps; not on v6e, five of six), unless
- * values go to the host (gemma2-9b/inputoff), but in v5e's rings beside tensor parallelism, and
- * between gathers where it frees less than it makes (gemma3-27b, v5e, one of 2,048). */
+ * with tensor parallelism alone after it). Beside naive scores with tensor parallelism alone.
+ * MaxText's on v5p and v5e (13 of 13 dumps), unless values go to the host, but in v5e's rings
+ * beside tensor parallelism, and between gathers where it frees less than it makes (gemma3-27b,
+ * v5e, one of 2,048). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
@@ -212,11 +207,9 @@ static bool is_ring_late(const struct hb_lower *lo)
     const struct hb_spec *s = lo->spec;
     if (!hb_head_own_loss(lo))
         return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
-    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers, not over
-     * 32, whose shards are narrower than a row of lanes. On v5p one scan's never do, however few
-     * the tokens (llama3-8b/s2048, /b1: none), but behind unrolled layers, whose rings come last of
-     * all, does the head's (llama3-8b/L4_noscan, /L8_noscan_minimal: bf16[2,4096,128256] to the
-     * end). */
+    /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. On v5p
+     * one scan's never do, however few the tokens (llama3-8b/s2048: none), but behind unrolled
+     * layers, whose rings come last of all, does the head's (llama3-8b/L4_noscan). */
     bool scan = s->stack.form == HB_FORM_SCAN && s->model.block_count == 1;
     return !scan || !is_loss_at_once(lo);
 }
@@ -253,9 +246,9 @@ static bool is_label_alone(const struct hb_lower *lo)
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
  * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up kept; of several
- * sequences the gradient alone; not with q alone) and, of a tied head or in an accumulation loop,
- * between late gathers; between padded and plain ones, and over data alone, with q alone, too, but
- * not with layer inputs alone, nor beside the products. */
+ * sequences the gradient alone) and, of a tied head or in an accumulation loop, between late
+ * gathers; between padded and plain ones, and over data alone, with q alone, too, but not with
+ * layer inputs alone, nor beside the products. */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
@@ -270,9 +263,8 @@ static bool keeps_and_fetches(const struct hb_lower *lo)
 }
 
 /* Rings that wait by an order of their own. Those whose layers fetch from the host by that of the
- * scheduler which hides the fetches: read off 76 dumps of dense models, fsdp 8 to 32, tensor 1 to
- * 8. Those of experts where scans keep nothing (nine of ten dumps of fsdp 8 to 32; not with names
- * kept, and beside tensor parallelism two of eight). */
+ * scheduler which hides the fetches (76 dumps of dense models, fsdp 8 to 32, tensor 1 to 8). Those
+ * of experts where scans keep nothing (nine of ten dumps of fsdp 8 to 32). */
 static bool waits_in_ring(const struct hb_lower *lo)
 {
     bool sends = hb_sends(lo, lo->spec->model.block_count - 1);
@@ -287,10 +279,10 @@ static bool is_behind(const struct hb_lower *lo)
     return hb_begins_mixed(lo) || !hb_head_room_early(lo);
 }
 
-/* A head in an accumulation loop: an untied one not on one device (tinyS/accum=2), not over data
- * alone, not between rings (8B,f16,a4: one bf16[1,4096,128256], gone with the head's ring), not
- * between gathers where the order taken makes it first (sequence.c). Beside tensor parallelism
- * those alone that fetch from the host, of one-hot labels, or where nothing else is split. */
+/* A head in an accumulation loop: not over data alone, not between rings (8B,f16,a4: one
+ * bf16[1,4096,128256], gone with the head's ring), not between gathers where the order taken makes
+ * it first (sequence.c). Beside tensor parallelism those alone that fetch from the host, of one-hot
+ * labels, or where nothing else is split. */
 static bool is_microbatch_early(const struct hb_lower *lo)
 {
     bool waits =
@@ -362,8 +354,7 @@ bool hb_head_label_waits(const struct hb_lower *lo)
 /* Between plain gathers, over data 2 beside fsdp, of one sequence or on v5p, the logits stay until
  * the layers are done where updates wait for the gradients' norm, which all need the head's (16
  * layers of 4,096, v6e, fsdp 8 and 8192 tokens: the logits to 340 of 486; without clipping to 224),
- * where states come from the host (24 layers by 4, v5p) and where layers send, behind a trip that
- * is taken out; not of a table, nor in an accumulation loop. */
+ * where states come from the host and where layers send, behind a trip that is taken out. */
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
     bool alone = lo->local.batch == 1 || is_loss_at_once(lo) || over_tensor(lo);
@@ -402,8 +393,7 @@ static int64_t weight_bytes(const struct hb_lower *lo)
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
  * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights.
- * MaxText's first two are in the dtype of their product (qwen3-14b over 128, four of 2,048: the
- * head's gradient, bf16, before the layers, its sum behind them). */
+ * MaxText's first two are in the dtype of their product (qwen3-14b over 128, four of 2,048). */
 static int64_t waiting_bytes(const struct hb_lower *lo)
 {
     const struct hb_local *l = &lo->local;
@@ -462,9 +452,9 @@ static bool is_started_first(const struct hb_lower *lo)
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256: 2004 and 2004 MiB), or at once in the list's
- * order, which makes first what frees more: 8 layers of 4,096, fsdp 64: with 32,000 words and 4,096
- * tokens f32[4096,32000] from 290 to 291 of 1000, bf16 of it to 984; with 2,048 tokens f32 to 810.
- * Not where they do not fit: 70B/base makes the logits again. */
+ * order, which makes first what frees more (8 layers of 4,096, fsdp 64, 32,000 words and 4,096
+ * tokens: f32[4096,32000] from 290 to 291 of 1000). Not where they do not fit: 70B/base makes the
+ * logits again. */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
     return is_started_first(lo) && !hb_sequence_gathers_at_once(lo) &&

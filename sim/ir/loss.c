@@ -62,8 +62,7 @@ uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
 
 /* Where shards are no whole number of sublanes, late gathers and those beside the products put each
  * into rows of its own, which a copy then joins (gemma3-4b, v5e-256: bf16[256,10,262144], 2048 MiB,
- * reshape.4445, 1280; gemma2-2b, v6e-64: [64,36,256128], reshape.914; of 56 none). MaxText's: of
- * others the records do not tell. */
+ * reshape.4445, 1280). MaxText's: of others the records do not tell. */
 static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
 {
     const struct hb_leaf *l = &lo->leaves[lo->head];
@@ -104,11 +103,10 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
 }
 
 /* A product in bf16 followed by a cast keeps the bf16 logits alone where the labels come in as
- * one-hot masks (rnd/064, 8B,f64,b4,onehot: one bf16[4,4096,128256]); gathered labels read the
- * f32 ones, which then stand beside (tinyS/logits_dot=bf16: +968 MiB). XLA:GPU makes the cast in
- * the readers: bf16 logits and their f32 gradient (tinyS/logits_dot=bf16 on ROCm: 1000 + 2000),
- * with one-hot labels one bf16 tensor for both (8B,f64,b4,onehot). Those of a chunk's backward pass
- * stay narrow (v5e: xb one bf16[8,2048,128256], f32 beside it where the loss is summed). */
+ * one-hot masks; gathered labels read the f32 ones, which then stand beside (tinyS/logits_dot=bf16:
+ * +968 MiB). XLA:GPU makes the cast in the readers: bf16 logits and their f32 gradient. Those of a
+ * chunk's backward pass stay narrow (v5e: one bf16[8,2048,128256], f32 beside it where the loss is
+ * summed). */
 static enum hb_dtype logits_dtype(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     bool narrow = c->unread || !hb_gathers_labels(lo) || lo->habits->logits_copies == 2;
@@ -125,8 +123,7 @@ static bool is_scattered(const struct hb_lower *lo)
 
 /* Features that are split over fsdp meet the head's rows that are split likewise: products of all
  * sequences, summed into each device's own (fsdp 8, 32 sequences, 131,072 words, without
- * constraints: f32[131072,131072] and the f32[4,4096,131072] of its reduce-scatter; bf16 with
- * logits_dot=bf16). */
+ * constraints: f32[131072,131072] and the f32[4,4096,131072] of its reduce-scatter). */
 static bool is_head_summed(const struct hb_lower *lo)
 {
     return lo->batch_whole && hb_head_split(lo);
@@ -143,9 +140,8 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
     /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside
-     * the f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16;
-     * 8B,f64,lin,gate with it the same; with two sequences one, ring/dl,f8,b2,v128k, and between
-     * gathers: dl,8B-L16,f64,b1,v128k; ring/v6e8x8,f64). */
+     * the f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; with two
+     * sequences one). */
     c->before = hb_head_ring(lo) && lo->local.batch == 1 ? narrow : HB_NONE;
     struct hb_shape shape = logit_shape(lo, c->seq, dtype);
     struct hb_shape all = shape;
@@ -197,9 +193,8 @@ static void add_accumulators(struct hb_lower *lo, struct hb_leaf *l)
 }
 
 /* The accumulators of a ring that waits are there from the start (8B/base: two f32[512,128256] from
- * 98 to 2583 of 2713; 1B/base, which does not wait, has none at the loss; nor have MaxText's tied
- * heads), those of a tied head in the list's order alone (gemma2b,f8,bf16 from 77 to 776 of 2461;
- * gemma2b,f8 from 2255 on, with clip from 758). */
+ * 98 to 2583 of 2713; 1B/base, which does not wait, has none at the loss), those of a tied head in
+ * the list's order alone. */
 static void zero_ring(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -232,9 +227,9 @@ void hb_loss_prepare(struct hb_lower *lo)
 
 /* MaxText's backward rule makes the gradient of the logits a tensor that both products read (v5p
  * over 8 to 256 devices: two bf16[4,8192,128256]; in pipelines, too), except where gathers are late
- * or beside the products, which make it of the logits then (v6e-64, v5e-256: one), but for late
- * ones of one sequence, whose exponentials come with their sums (qwen2.5-7b, v6e-64: fusion.200),
- * and for a hyperbolic tangent's (gemma2-2b, v6e-64; beside the products of one sequence alone). */
+ * or beside the products, which make it of the logits then, but for late ones of one sequence,
+ * whose exponentials come with their sums (qwen2.5-7b, v6e-64: fusion.200), and for a hyperbolic
+ * tangent's (gemma2-2b, v6e-64; beside the products of one sequence alone). */
 static bool has_own_gradient(const struct hb_lower *lo)
 {
     bool late = hb_gathers_late(lo);
@@ -271,8 +266,7 @@ static void read_logits(struct hb_lower *lo, const struct hb_loss_pass *c)
 
 /* XLA:GPU scatters the labels' part into the gradient: another value in the same place, so that
  * heaps place the logits first (rocm-pipe/pp2t2f2,m4,clip: f32[16384,16000] below, its gradient
- * from 1000 MiB on, though longer alive: -6.1 -> -2.7 %, with ema -5.4 -> -2.4; moeFG/ep=8 with
- * naive attention: -5.1 -> -3.2). */
+ * from 1000 MiB on, though longer alive: -6.1 -> -2.7 %). */
 static void take_labels(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     hb_emit_mark(lo, "labels out of the gradient", c->dlogits,
@@ -338,10 +332,9 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 
 /* In an accumulation loop each device adds its part of what is summed to the microbatches' before
  * at once (8 layers of 4,096, v6e, fsdp 64, 8192 tokens: fusion.339, f32[4096,32000], at 118, its
- * sum at 132, added at 141, the layers' backward pass from 174; of v5e, where sums are late, half
- * of the dumps). Between gathers of their own its update takes it at once where no norm is due
- * (mistral-24b, v6e, fsdp 64, nested scans: the sum from 221 to 238, the layers from 288; phi-3.5
- * and 8 layers of 8B, too; not beside fetches). */
+ * sum at 132, added at 141, the layers' backward pass from 174). Between gathers of their own its
+ * update takes it at once where no norm is due (mistral-24b, v6e, fsdp 64, nested scans: the sum
+ * from 221 to 238, the layers from 288; not beside fetches). */
 static bool is_own_at_once(const struct hb_lower *lo)
 {
     bool updated = hb_weight_gathers_apart(lo) && !hb_updates_wait(lo) && !hb_offloads(lo);
@@ -363,8 +356,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
-     * beside it), between plain gathers but on v5p (four dumps over 8 and 2: all-reduce.18) and
-     * where words are split, too (2,048 wide over 16 and 2, v6e; not with tensor 2). */
+     * beside it), between plain gathers but on v5p and where words are split, too (not with tensor
+     * 2). */
     bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
     bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
     bool over = data && (hb_gathers_late(lo) || (plain && !scattered));
@@ -467,11 +460,10 @@ static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
     return gathered && lo->spec->precision.norm_f32 ? HB_DT_F32 : lo->compute;
 }
 
-/* tinyS/base, 1B/dp=8: the last norm's input stands in f32 beside the logits unless the head is
- * split, or the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded
- * gathers there too, where the loop's residual lies turned, whose copy for the head's products
- * takes the cast in (16 layers of 4,096, v5p, fsdp 64, two microbatches: without it 27 % too
- * little). */
+/* The last norm's input stands in f32 beside the logits (tinyS/base) unless the head is split, or
+ * the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded gathers there
+ * too, where the loop's residual lies turned, whose copy for the head's products takes the cast in
+ * (16 layers of 4,096, v5p, fsdp 64, two microbatches: without it 27 % too little). */
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
     bool padded = hb_gathers_padded(lo) && hb_turn_residual(lo);
@@ -497,9 +489,9 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
 
 /* The ring of a table's gradient takes its part of the columns of what the head multiplies: where
  * the parts end with a lane's group they are taken as they lie, and the gradient of the logits is
- * turned in a copy of it, else that is (2 layers of 1024 to 4096 features, fsdp 8 and 16 of v5e
- * and v5p, tensor 2 as well, 21 steps: copies of bf16[1,8192,128256]; of 2560 and 3584 features, of
- * fewer than five ways and on v6e, 30: none). */
+ * turned in a copy of it, else that is (2 layers of 1024 to 4096 features, fsdp 8 and 16 of v5e and
+ * v5p, 21 steps: copies of bf16[1,8192,128256]; of 2560 and 3584 features, of fewer than five ways
+ * and on v6e, 30: none). */
 static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);
@@ -602,10 +594,8 @@ static bool make_grad_first(struct hb_lower *lo, struct hb_ends *ends, const str
 
 /* Whether whole stacks come from the host between the head's products: behind a gradient of it that
  * comes first (mistral-24b over 64 of v6e, two microbatches, gates and what is up on the host:
- * fusion.723, f32[5120,131072], before copy.818), and before the ring of its input's (8B over 16
- * and 2 of v6e: copy.1045 between the logits and while.180); MaxText's stay
- * before its loss (llama3.1-8b, v6e-8, three of 8,192 with layer inputs, attn_out, q, k and v
- * there, is said to fit). */
+ * fusion.723, f32[5120,131072], before copy.818), and before the ring of its input's; MaxText's
+ * stay before its loss. */
 static bool sends_between(const struct hb_lower *lo)
 {
     return is_grad_first(lo) || is_started_first(lo) || (hb_head_ring(lo) && !hb_head_own_loss(lo));

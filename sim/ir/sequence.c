@@ -71,9 +71,9 @@ bool hb_sequence_depth_is_post(const struct hb_lower *lo)
 /* Of the stacks of all blocks: what they come to; what stands at a forward loop where that is most,
  * which has its own twice, since its start is not shared with its result; and at a backward loop,
  * with the sums of those behind it (phi-4 over 64 of v6e, ten layers and ten that keep attn_ctx, q
- * on the host, 32000 words: list, depth, post 16076 15308 15308, here 15439 14720 14720). Nested
- * scans keep the inputs of outer blocks alone; one that runs backwards has what its layers keep,
- * and slices of weights and gradients. */
+ * on the host: list, depth, post 16076 15308 15308, here 15439 14720 14720). Nested scans keep the
+ * inputs of outer blocks alone; one that runs backwards has what its layers keep, and slices of
+ * weights and gradients. */
 struct stacks {
     int64_t kept, forward, backward;
     int64_t outer; /* what stands in the run of an outer block that is made again */
@@ -174,9 +174,9 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
 }
 
 /* Plain gathers in an accumulation loop, where depth-first holds but one form of the head's sum, if
- * that is whole, and post-order the product and the logits alone (16 layers of 4,096 and 128,256
- * words, data 4 and fsdp 16, four microbatches of four sequences of 4,096, v5p; GiB, list, depth,
- * post: q, k, v and mlp_gate kept 31.78 29.01 29.99, attn_ctx 22.74 22.78 23.15). */
+ * that is whole, and post-order the product and the logits alone (16 layers of 4,096, data 4 and
+ * fsdp 16, four microbatches, v5p, q, k, v and mlp_gate kept: list, depth, post 31.78 29.01 29.99
+ * GiB). */
 static bool is_accumulated(const struct hb_lower *lo)
 {
     return hb_weight_gathers_plain(lo) && hb_accumulates(lo) && !hb_head_own_rule(lo) &&
@@ -223,9 +223,8 @@ static bool keeps_contexts(const struct hb_block *b)
 
 /* What a layer's backward pass holds between gathers: three of d_ff a token, five of the features,
  * two of the queries and their row sums over lanes, three of the keys, beside all of its weights
- * (post-order without stacks, zeros and what waits, MiB, of one sequence: 4,096 and 14,336 wide, a
- * quarter of the heads for keys, 8,192 and 32,768 tokens 1679, 5346, here 1712, 5600). Where
- * contexts are kept the kernel does not run again. */
+ * (post-order without stacks, zeros and what waits, 4,096 and 14,336 wide, 8,192 tokens: 1679 MiB,
+ * here 1712). Where contexts are kept the kernel does not run again. */
 static int64_t gathers_layer_bytes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
@@ -275,8 +274,7 @@ static int64_t turned_bytes(const struct hb_lower *lo)
  * weights: f32[8192,128256] from 364 to 395 of 1000), unless its product reads the last norm's own
  * weights, whose update in their place waits for it: then it comes with that norm, behind the
  * layers (weights in f32: 13B over 64, data 2, v5p: control-predecessors={fusion.130} of the norm's
- * update; of two blocks, of which the last fetches, contexts--n2-v32k). Then depth-first needs no
- * less than post-order. */
+ * update). Then depth-first needs no less than post-order. */
 static bool is_head_behind(const struct hb_lower *lo)
 {
     return fetches_trip(lo) && lo->spec->precision.params != lo->compute;
@@ -284,9 +282,9 @@ static bool is_head_behind(const struct hb_lower *lo)
 
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
- * beside the gathered head and its sum; post-order after the layers. MiB, list, depth, post:
- * 8B64/batch=128 8956 10471 8648; 8B,f64,b4 15201 16655 16215. Weights in the compute dtype have no
- * update for depth-first to end a product in. */
+ * beside the gathered head and its sum; post-order after the layers (8B64/batch=128: list, depth,
+ * post 8956 10471 8648 MiB). Weights in the compute dtype have no update for depth-first to end a
+ * product in. */
 static int find_gathers(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);

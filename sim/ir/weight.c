@@ -56,9 +56,9 @@ static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const c
 }
 
 /* MaxText with the optimizer split over data: gradients are split alike, and parameters that fsdp
- * does not split in their first dimension are copied into that layout for the update, in f32 and
- * whole, before anything else (llama3-8b/dp8_zero1: all of them). Where the graph tells the order
- * each copy stands before its update, so that as written it is no larger than in any order. */
+ * does not split in their first dimension are copied into that layout for the update, before
+ * anything else (llama3-8b/dp8_zero1: all of them). Where the graph tells the order each copy
+ * stands before its update, so that as written it is no larger than in any order. */
 void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 {
     bool split = lo->spec->sharding.optimizer_over_data && hb_ways(lo, HB_AX_DATA) > 1;
@@ -145,8 +145,7 @@ void hb_weight_drop_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
 
 /* The iterations of a pipeline that are not rematerialised run forwards on casts of all stacks,
  * turned in the compute dtype; backwards they turn the parameters themselves (8B,pp4f4,m8: two
- * bf16[1024,8,1,14336] read by while.126, two f32[1024,1,8,14336] by while.128 behind the loss;
- * granite8b, pp4f2, on ROCm the same). */
+ * bf16[1024,8,1,14336] read by while.126, two f32[1024,1,8,14336] by while.128 behind the loss). */
 static bool is_turned_late(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_pipe *p = &lo->spec->pipeline;
@@ -506,11 +505,10 @@ void hb_weight_accumulate(struct hb_lower *lo, bool made)
     }
 }
 
-/* opt/nan_to_num: + 0.437 GB = f32 [16,2816,1024] + [16,1024,2816] + [16,1024,1024], one for each
- * shape, not for each leaf; leaves that the loop collects in another layout have none. They live
- * from before the loss to the update; of sums over microbatches, f32 for every leaf, from before
- * those (cuda-rnd/056). A pipeline's stage in a loop begins its accumulators with copies of zeros.
- */
+/* One zero tensor for each shape, not for each leaf (opt/nan_to_num: + 0.437 GB = f32
+ * [16,2816,1024] + [16,1024,2816] + [16,1024,1024]); leaves that the loop collects in another
+ * layout have none. They live from before the loss to the update; of sums over microbatches from
+ * before those. */
 void hb_weight_nan_zeros(struct hb_lower *lo)
 {
     if (!lo->habits->nan_zero_per_shape || !lo->spec->step.nan_to_num)
