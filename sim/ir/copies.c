@@ -36,7 +36,6 @@ static const double LEAST_BYTES = 3 << 20;
 
 enum {
     MOMENT = 2,   /* of a leaf's states the first one's */
-    POINTER = 8,  /* bytes */
     LOGITS = 6,   /* bytes each, in f32 and bf16 */
     AT_ONCE = 5,  /* copies between host and device under way */
     SLOWER = 4,   /* a byte's way to the host is so many times as long as an all-reduce's ... */
@@ -52,7 +51,7 @@ bool hb_copies_queued(const struct hb_lower *lo)
 /* --- the row --- */
 
 /* Of a weight among the program's arguments: by name, the head's last. */
-enum rank { TABLE, NORM, VECTORS, DOWN, GATE, KEYS, OUT, QUERIES, ROUTER, UP, VALUES, HEAD };
+enum rank { TABLE, VECTORS, DOWN, GATE, KEYS, OUT, QUERIES, ROUTER, UP, VALUES, HEAD };
 
 static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
 {
@@ -66,8 +65,8 @@ static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
     const char *name = strrchr(l->name, '.');
     if (i == lo->embed || i == lo->head)
         return i == lo->embed ? TABLE : HEAD;
-    if (i == lo->norm || !l->matrix || !name)
-        return i == lo->norm ? NORM : VECTORS;
+    if (!l->matrix || !name)
+        return VECTORS;
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         if (hb_str_same(name + 1, names[k].name))
             return names[k].rank;
@@ -160,15 +159,8 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
 static bool sums_late(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
-    bool alone =
-        hb_fsdp_ways(lo, false) == lo->local.batch_ways && lo->local.vocab == lo->spec->model.vocab;
-    return hb_in_rings(lo) && alone && !r->loop && !r->waits && lo->head != lo->embed &&
-           hb_weight_grad_dtype(lo) != lo->compute;
-}
-
-static bool waits_for_norm(const struct hb_lower *lo)
-{
-    return lo->spec->optimizer.clip;
+    return hb_in_rings(lo) && lo->local.vocab == lo->spec->model.vocab && !r->loop && !r->waits &&
+           lo->head != lo->embed && hb_weight_grad_dtype(lo) != lo->compute;
 }
 
 /* The loop's table gradient is turned for the update, and scaled on the way, where no norm waits
@@ -177,7 +169,7 @@ static bool waits_for_norm(const struct hb_lower *lo)
 static bool is_table_turned(const struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[leaf], HB_DT_F32, false);
-    return leaf == lo->embed && !waits_for_norm(lo) && s.dim[s.rank - 1] % HB_TPU_LANES != 0;
+    return leaf == lo->embed && !lo->spec->optimizer.clip && s.dim[s.rank - 1] % HB_TPU_LANES != 0;
 }
 
 /* One pass makes all that an update gives, unless the gradient is scaled in it, by the norm or by
@@ -231,7 +223,7 @@ static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
     struct hb_lower *lo = r->lo;
     const struct hb_leaf *x = &lo->leaves[a], *y = &lo->leaves[b];
     struct hb_shape p = hb_leaf_shape(lo, x, HB_DT_F32), q = hb_leaf_shape(lo, y, HB_DT_F32);
-    return x->stack[0] > 0 && y->stack[0] > 0 && hb_shape_same_dims(&p, &q);
+    return hb_shape_same_dims(&p, &q);
 }
 
 static uint32_t leaf_of(const struct weight *w, int slot)
@@ -471,12 +463,6 @@ static void add_list(struct row *r)
 
 /* --- depth-first and post-order --- */
 
-/* What layers keep on the device, of nested ones their outer blocks' inputs. */
-static int64_t kept_bytes(const struct hb_lower *lo, const struct hb_group *g)
-{
-    return g->inner ? lo->input_bytes : hb_mul_sat(g->trips, hb_saved_bytes(&g->saved, &g->layer));
-}
-
 /* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;
  * then of the layers' gradients, with the table's where a norm is made of all, or of the loop's
  * accumulators. A search prices policies by themselves: there all keep their layers' inputs. */
@@ -487,8 +473,11 @@ static void weigh_step(struct row *r)
     int64_t grads = r->waits && !r->loop ? 2 * table_bytes(lo) : 0;
     bool asked = lo->spec->share == HB_SHARE_ASKED && lo->whole == lo->spec;
     int64_t stacks = asked ? 0 : lo->input_bytes;
-    for (uint32_t i = 0; asked && !r->loop && i < lo->layers->count; i++)
-        stacks = hb_add_sat(stacks, kept_bytes(lo, &lo->layers->groups[i]));
+    for (uint32_t i = 0; asked && !r->loop && i < lo->layers->count; i++) {
+        const struct hb_group *g = &lo->layers->groups[i];
+        int64_t kept = hb_saved_bytes(&g->saved, &g->layer);
+        stacks = hb_add_sat(stacks, hb_mul_sat(g->trips, kept));
+    }
     stacks = hb_mul_sat(2, hb_add_sat(stacks, table_bytes(lo)));
     r->forward = r->loop ? 0 : hb_add_sat(stacks, hb_logit_bytes(lo, LOGITS));
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
@@ -521,11 +510,9 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
  * that the step made above them: in one microbatch so many users that they are not told apart. */
 static void weigh_update(struct row *r, struct weight *w, int update)
 {
-    int64_t own = r->waits ? r->begun : 0, users = -1, given = 0;
+    int64_t own = r->waits ? r->begun : 0, users = -1;
     for (int slot = 0; slot < SLOTS; slot++) {
-        bool with = leaf_of(w, slot) != HB_NONE &&
-                    (update == 0 || update / HB_LEAF_STATES == slot / HB_LEAF_STATES);
-        if (with && slot % HB_LEAF_STATES == 0) {
+        if (leaf_of(w, slot) != HB_NONE && slot % HB_LEAF_STATES == 0) {
             own = hb_add_sat(own, above_gradient(r, leaf_of(w, slot)));
             users += r->weight_count;
         }
@@ -536,13 +523,9 @@ static void weigh_update(struct row *r, struct weight *w, int update)
         own = hb_add_sat(own, (makes + host) * bytes);
         r->made = hb_add_sat(r->made, (makes + (host && !w->met[slot])) * bytes);
         w->met[slot] = host;
-        given += makes;
         users += makes + 2 * (update_of(w, slot) != 0); /* of the state, of its gradient */
     }
     w->users[update] = r->loop && !r->waits ? users : 0;
-    int64_t tuple = given > 1 ? POINTER * given : 0;
-    own = hb_add_sat(own, tuple);
-    r->made = hb_add_sat(r->made, tuple);
     bool late = sums_late(r) && w->leaf[0] != r->lo->head;
     w->above[update] = late || own > r->made ? r->made : own;
 }
@@ -710,7 +693,7 @@ void hb_copies_find(struct hb_lower *lo)
     struct row r = {.lo = lo,
                     .sequence = find_sequence(lo),
                     .loop = hb_accumulates(lo),
-                    .waits = waits_for_norm(lo)};
+                    .waits = lo->spec->optimizer.clip};
     list_weights(&r);
     size_t most = PLACES + (size_t)lo->leaf_count * (OF_STATE * HB_LEAF_STATES + OF_WEIGHT);
     r.nodes = hb_arena_raw(lo->arena, most, sizeof *r.nodes);

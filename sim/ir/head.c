@@ -131,11 +131,10 @@ static bool is_split_twice(const struct hb_lower *lo)
 
 /* What the layers keep makes no difference where the sequence or the features are split, too
  * (save_out_proj, fsdp64 and context 2); experts between rings do not wait, nor gathers of dense
- * layers over fsdp and data on v5p (llama3-8b, 4 and 4: the gradient at 244 of 497). */
+ * layers over fsdp and data (llama3-8b, v5p, 4 and 4: the gradient at 244 of 497). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !hb_begins_mixed(lo) &&
-                 is_loss_at_once(lo);
+    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !hb_begins_mixed(lo);
     return hb_in_rings(lo) ? is_split_twice(lo) : keeps_nothing(lo) && !split;
 }
 
@@ -176,10 +175,9 @@ static bool is_update_slow(const struct hb_lower *lo)
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
  * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 256;
- * with tensor parallelism alone after it). Beside naive scores with tensor parallelism alone.
- * MaxText's on v5p and v5e (13 of 13 dumps), unless values go to the host, but in v5e's rings
- * beside tensor parallelism, and between gathers where it frees less than it makes (gemma3-27b,
- * v5e, one of 2,048). */
+ * with tensor parallelism alone after it). MaxText's on v5p and v5e (13 of 13 dumps), unless values
+ * go to the host, but in v5e's rings beside tensor parallelism, and between gathers where it frees
+ * less than it makes (gemma3-27b, v5e, one of 2,048). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
@@ -189,8 +187,7 @@ static bool is_tied_early(const struct hb_lower *lo)
     if (hb_head_own_loss(lo))
         return (is_loss_at_once(lo) || beside) && !hb_offloads(lo) &&
                (rings || lo->local.tokens >= lo->spec->model.d_model);
-    bool naive = lo->spec->model.blocks[0].attention.kernel == HB_KERNEL_NAIVE;
-    return lo->local.batch_ways > 1 || naive;
+    return lo->local.batch_ways > 1;
 }
 
 /* By sizes: see above. */
@@ -392,18 +389,16 @@ static int64_t weight_bytes(const struct hb_lower *lo)
 }
 
 /* What stands in the layers' backward pass if the whole gradient and the logits both wait: those
- * two, the arguments, the stack of layer inputs, gradients and casts, a layer's whole weights.
- * MaxText's first two are in the dtype of their product (qwen3-14b over 128, four of 2,048). */
+ * two, in the dtype of their product, the arguments, the stack of layer inputs, gradients and
+ * casts, a layer's whole weights. */
 static int64_t waiting_bytes(const struct hb_lower *lo)
 {
     const struct hb_local *l = &lo->local;
-    enum hb_dtype dtype = hb_head_own_rule(lo) ? lo->spec->loss.dot : HB_DT_F32;
-    int64_t sum = hb_logit_bytes(lo, hb_dtype_bits(dtype) / 8);
-    sum = hb_add_sat(sum, bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], dtype, true)));
+    struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->spec->loss.dot, true);
+    int64_t sum = hb_logit_bytes(lo, hb_dtype_bits(head.dtype) / 8);
+    sum = hb_add_sat(sum, bytes_of(head));
     sum = hb_add_sat(sum, weight_bytes(lo));
     for (int i = 0; i < lo->spec->model.block_count; i++) {
-        if (lo->spec->model.blocks[i].remat.offload & 1u << HB_TN_LAYER_IN)
-            continue;
         int64_t width = hb_mul_sat(2, hb_mul_sat(l->resid_seq, l->resid_width));
         sum = hb_add_sat(sum,
                          hb_mul_sat(lo->spec->model.blocks[i].repeat, hb_mul_sat(l->batch, width)));

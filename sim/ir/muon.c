@@ -255,7 +255,7 @@ static int64_t standing_bytes(const struct hb_lower *lo, const struct hb_leaf *l
 
 /* All of it where the scheduler's limit holds the iterates of all leaves; else what the device has
  * beside the largest with its square: the limit, a fifth less, is exceeded then (llama70b, fsdp 32:
- * 71.6 GiB; phimoe, fsdp 64: 68.6; yi34b, fsdp 64: 80.5). */
+ * 71.6 GiB; phimoe, fsdp 64: 68.6). */
 enum { OVER = 5 };
 
 static int64_t room_together(const struct hb_lower *lo)

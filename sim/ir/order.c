@@ -82,7 +82,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)
 {
     enum hb_zeros_at all = hb_order_zeros(lo);
-    bool each = lo->tail.known && all == HB_ZEROS_BEFORE_LOSS;
+    bool each = all == HB_ZEROS_BEFORE_LOSS;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if ((each ? (enum hb_zeros_at)lo->kinds[lo->leaves[i].kind].zeros_at : all) == at)
             hb_weight_zero_grads(lo, i, i + 1);
