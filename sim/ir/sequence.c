@@ -39,8 +39,8 @@ bool hb_sequence_known(const struct hb_lower *lo)
 
 /* Widths of a layer's backward pass: eight of d_ff a token in bf16 with two whole weights of the
  * MLP and one of the attention, or nineteen of the features in the attention's part (tinyS/head3d
- * with d_ff=1408 and 8 sequences: 613 MiB); scores without a kernel in f32 and bf16. */
-enum { BACK_WIDTHS = 8, BACK_WEIGHTS = 2, BACK_FEATURES = 19, SCORE_BYTES = 6 };
+ * with d_ff=1408 and 8 sequences: 613 MiB). */
+enum { BACK_WIDTHS = 8, BACK_WEIGHTS = 2, BACK_FEATURES = 19 };
 
 /* What a layer's backward pass holds beside gradients. */
 static int64_t layer_bytes(const struct hb_lower *lo)
@@ -52,9 +52,6 @@ static int64_t layer_bytes(const struct hb_lower *lo)
     sum = hb_add_sat(sum, hb_mul_sat(2 * BACK_WEIGHTS, hb_mul_sat(d, b->mlp.d_ff)));
     sum = hb_add_sat(sum, hb_mul_sat(2 * d, hb_mul_sat(a->heads, a->head_dim)));
     sum = hb_larger(sum, hb_mul_sat(2 * BACK_FEATURES, hb_mul_sat(tokens, d)));
-    if (a->kernel == HB_KERNEL_NAIVE)
-        sum = hb_add_sat(
-            sum, hb_mul_sat(SCORE_BYTES * a->heads, hb_mul_sat(tokens, lo->spec->batch.seq)));
     return sum;
 }
 
@@ -179,7 +176,7 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
  * GiB). */
 static bool is_accumulated(const struct hb_lower *lo)
 {
-    return hb_weight_gathers_plain(lo) && hb_accumulates(lo) && !hb_head_own_rule(lo) &&
+    return hb_weight_gathers_plain(lo) && hb_accumulates(lo) &&
            lo->local.seq == lo->spec->batch.seq;
 }
 

@@ -215,14 +215,13 @@ static uint32_t add_zeros(struct tail *t, uint32_t *out)
     return count;
 }
 
-/* Of each row one number; of long rows each part has its own first. */
+/* Of each row one number. */
 static uint32_t add_rows(struct tail *t, uint32_t values, uint32_t with)
 {
-    enum { WHOLE = 1 << 14 };
     uint32_t x = add(t, pass_us(t->tokens * t->words * 4), values);
     if (with != HB_NONE)
         hb_hide_read(&t->h, with);
-    return t->words > WHOLE ? add(t, pass_us(t->tokens * sqrt(t->words) * 4), x) : x;
+    return x;
 }
 
 /* The largest logit, the sum of exponentials, the label's own; then the gradient of all. Returns
@@ -233,9 +232,7 @@ static uint32_t add_softmax(struct tail *t, uint32_t logits)
     uint32_t most = send(t, SUM_ALL, add_rows(t, logits, HB_NONE), rows, t->tensor);
     uint32_t finite = add(t, 0.1, most);
     uint32_t sums = send(t, SUM_ALL, add_rows(t, logits, finite), 2 * rows, t->tensor);
-    uint32_t own =
-        t->tensor.size > 1 ? send(t, SUM_ALL, add(t, 1, logits), rows, t->tensor) : logits;
-    uint32_t both = add_two(t, 1, sums, own);
+    uint32_t both = add_two(t, 1, sums, logits);
     t->softmax = add_two(t, pass_us(2.14 * values), logits, add_part(t, both));
     hb_hide_read(&t->h, finite);
     return add_part(t, both);
@@ -287,15 +284,12 @@ static void add_loss(struct tail *t)
     double values = t->tokens * t->words, wide = t->tokens * t->width * 4;
     t->forward = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
     uint32_t x = add(t, pass_us(wide), t->forward);
-    if (t->split)
-        x = send(t, GATHER, x, wide, t->tensor);
     uint32_t cast = add(t, pass_us(t->width * t->words * 3 / (double)t->fsdp.size), HB_NONE);
     uint32_t w = gather_head(t, cast);
     double dot_us = head_us(t, t->narrow ? NARROW_FLOPS_PER_US : DOT_FLOPS_PER_US);
     uint32_t logits = add_two(t, t->narrow ? dot_us : head_us(t, MIXED_FLOPS_PER_US), x, w);
     uint32_t both = add_softmax(t, logits);
     uint32_t dlogits = add(t, label_us(t, values * 4), t->softmax);
-    dlogits = t->narrow ? add(t, pass_us(values * 6), dlogits) : dlogits;
     t->again = t->h.count;
     if (!t->narrow || t->tensor.size > 1)
         w = gather_head(t, cast);
@@ -321,9 +315,7 @@ static uint32_t sum_head(struct tail *t)
 {
     if (t->value != HB_NONE) {
         double own = t->width * t->words / (double)t->fsdp.size;
-        bool cast_first = !t->narrow && t->data.size > 1;
-        uint32_t cast = cast_first ? add(t, pass_us(own * 6), t->head) : add_part(t, t->head);
-        return send(t, SUM_ALL, cast, own * (t->narrow ? 2 : 4), t->data);
+        return send(t, SUM_ALL, add_part(t, t->head), own * (t->narrow ? 2 : 4), t->data);
     }
     double bytes = t->width * t->words * (double)hb_dtype_bits(t->lo->spec->loss.dot) / 8;
     t->head_sum = t->h.count;
