@@ -258,44 +258,42 @@ static bool next_unit(const struct walk *w, struct unit *u)
     return true;
 }
 
-typedef void visit_fn(struct walk *w, uint32_t item, uint32_t root, bool write);
+typedef void visit_fn(struct walk *w, uint32_t root, bool write);
 
 static void visit_unit(struct walk *w, struct unit u, visit_fn *visit)
 {
     for (uint32_t i = u.first;; i = w->a->items[i].next) {
         const struct item *x = &w->a->items[i];
         for (uint32_t r = 0; r < ref_count(x) && !x->gone; r++)
-            visit(w, i, w->a->root[x->refs[r]], r >= x->op.read_count);
+            visit(w, w->a->root[x->refs[r]], r >= x->op.read_count);
         if (i == u.last)
             return;
     }
 }
 
-static void count_touch(struct walk *w, uint32_t item, uint32_t root, bool write)
+static void count_touch(struct walk *w, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
-    (void)item;
     (void)write;
     if (v->home != w->loop)
         return;
     v->left++;
 }
 
-static void note_write(struct walk *w, uint32_t item, uint32_t root, bool write)
+static void note_write(struct walk *w, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
-    (void)item;
     if (!write)
         return;
     v->dirty = w->number;
     v->dirty_turn = w->turn;
 }
 
-static void begin_touch(struct walk *w, uint32_t item, uint32_t root, bool write)
+static void begin_touch(struct walk *w, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
     v->used_at = w->at.first;
-    note_write(w, item, root, write);
+    note_write(w, root, write);
     if (v->home != w->loop)
         return;
     v->seen |= !write;
@@ -306,10 +304,9 @@ static void begin_touch(struct walk *w, uint32_t item, uint32_t root, bool write
     w->made += v->bytes;
 }
 
-static void end_touch(struct walk *w, uint32_t item, uint32_t root, bool write)
+static void end_touch(struct walk *w, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
-    (void)item;
     (void)write;
     if (v->home == w->loop && --v->left == 0)
         w->now -= v->bytes;
@@ -551,10 +548,9 @@ static int64_t inside_of(const struct walk *w)
     return w->at.loop == HB_NONE ? 0 : w->a->peaks[w->at.loop];
 }
 
-static void take_back(struct walk *w, uint32_t item, uint32_t root, bool write)
+static void take_back(struct walk *w, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
-    (void)item;
     (void)write;
     if (v->home == w->loop && v->left++ == 0)
         w->now += v->bytes;

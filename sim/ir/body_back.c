@@ -119,9 +119,8 @@ static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t 
         return;
     }
     if (l->grad == HB_NONE && !l->grad_fused)
-        l->grad =
-            hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                    hb_leaf_shape(lo, l, l->stack[0] ? hb_weight_grad_dtype(lo) : lo->compute));
+        l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
+                          hb_leaf_shape(l, l->stack[0] ? hb_weight_grad_dtype(lo) : lo->compute));
     hb_emit_write(&e, l->grad);
     hb_emit(lo, &e);
     hb_weight_send_grad(lo, s->leaf);

@@ -175,22 +175,15 @@ static bool crosses_batch(const struct hb_lower *lo)
     return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;
 }
 
-static uint32_t gather_chunks(struct hb_lower *lo, uint32_t x, const char *name, int64_t ways)
-{
-    struct hb_shape all = hb_buf_shape(lo, x);
-    all.dim[0] = hb_mul_sat(all.dim[0], ways);
-    uint32_t whole = hb_temp(lo, name, HB_CAT_COMMUNICATION, all);
-    uint32_t own = x;
-    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "make ", name), own, whole);
-    return whole;
-}
-
 static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
 {
     if (!crosses_batch(lo) || !hb_accumulates(lo))
         return gx;
-    uint32_t whole =
-        gather_chunks(lo, gx, "gradient of the chunks, gathered", lo->local.batch_ways);
+    struct hb_shape all = hb_buf_shape(lo, gx);
+    all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);
+    uint32_t whole = hb_temp(lo, "gradient of the chunks, gathered", HB_CAT_COMMUNICATION, all);
+    hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, "make gradient of the chunks, gathered",
+                       gx, whole);
     uint32_t turned = hb_temp(lo, "gradient of the chunks, turned", HB_CAT_COMMUNICATION,
                               hb_buf_shape(lo, whole));
     hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the chunks", whole, turned);
@@ -221,9 +214,7 @@ static void add_loss(struct hb_lower *lo, struct hb_loss_pass *c)
 /* The head as chunks read it that do not gather it one by one; HB_NONE where they do. */
 static uint32_t shared_head(struct hb_lower *lo)
 {
-    if (gathers_head(lo))
-        return HB_NONE;
-    return hb_loss_own_head(lo, true);
+    return gathers_head(lo) ? HB_NONE : hb_loss_own_head(lo, true);
 }
 
 void hb_chunks_finish(struct hb_lower *lo, const struct hb_ends *ends)

@@ -222,7 +222,7 @@ static bool is_mate(const struct row *r, uint32_t a, uint32_t b)
 {
     struct hb_lower *lo = r->lo;
     const struct hb_leaf *x = &lo->leaves[a], *y = &lo->leaves[b];
-    struct hb_shape p = hb_leaf_shape(lo, x, HB_DT_F32), q = hb_leaf_shape(lo, y, HB_DT_F32);
+    struct hb_shape p = hb_leaf_shape(x, HB_DT_F32), q = hb_leaf_shape(y, HB_DT_F32);
     return hb_shape_same_dims(&p, &q);
 }
 

@@ -303,18 +303,13 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
         sum_words(lo);
 }
 
-/* XLA:TPU scatters the table's gradient before it makes a head's that waits (ring/dl,f64,b2,v128k,
- * ce=onehot: at 680, the head's at 717). */
-static bool is_table_first(const struct hb_lower *lo)
-{
-    return is_looked_up(lo) && lo->positions == HB_NONE;
-}
-
 void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     if (ends->pending_before != HB_NONE)
         hb_emit_mark(lo, "end of the logits before the cast", ends->pending_before, HB_NONE);
-    bool first = is_table_first(lo);
+    /* XLA:TPU scatters the table's gradient before it makes a head's that waits (ring/dl,f64,b2,
+     * v128k,ce=onehot: at 680, the head's at 717). */
+    bool first = is_looked_up(lo) && lo->positions == HB_NONE;
     if (first)
         scatter_table(lo, ends, grad);
     /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where

@@ -380,8 +380,8 @@ static int64_t weight_bytes(const struct hb_lower *lo)
             w->argument_bytes = hb_add_sat(w->argument_bytes, lo->p->bufs[w->buf_count].bytes);
     for (; w->leaf_count < lo->leaf_count; w->leaf_count++) {
         const struct hb_leaf *leaf = &lo->leaves[w->leaf_count];
-        int64_t own = bytes_of(hb_leaf_shape(lo, leaf, HB_DT_F32));
-        own = hb_add_sat(own, bytes_of(hb_leaf_shape(lo, leaf, lo->compute)));
+        int64_t own = bytes_of(hb_leaf_shape(leaf, HB_DT_F32));
+        own = hb_add_sat(own, bytes_of(hb_leaf_shape(leaf, lo->compute)));
         own = hb_add_sat(own, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
         w->leaf_bytes = hb_add_sat(w->leaf_bytes, own);
     }

@@ -43,7 +43,7 @@ static void join_kind(struct hb_lower *lo, uint32_t leaf)
         lo->kinds = hb_grow(lo->arena, lo->kinds, lo->kind_count, &lo->kind_cap, sizeof *lo->kinds);
         lo->kinds[lo->kind_count++] = (struct hb_leaf_kind){.first = leaf};
     }
-    struct hb_shape s = hb_leaf_shape(lo, l, HB_DT_F32);
+    struct hb_shape s = hb_leaf_shape(l, HB_DT_F32);
     int64_t *bytes = &lo->kinds[l->kind].bytes;
     *bytes = hb_add_sat(*bytes, hb_shape_plain_bytes(&s));
 }
@@ -106,10 +106,8 @@ static struct hb_shape state_shape(const struct hb_leaf *l, enum hb_dtype dtype,
     return s;
 }
 
-struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l,
-                              enum hb_dtype dtype)
+struct hb_shape hb_leaf_shape(const struct hb_leaf *l, enum hb_dtype dtype)
 {
-    (void)lo;
     return state_shape(l, dtype, 1);
 }
 
@@ -172,7 +170,7 @@ static enum hb_space space_of(enum hb_place place)
 static void leaf_arguments(struct hb_lower *lo, struct hb_leaf *l)
 {
     const struct hb_spec *s = lo->spec;
-    l->arg = hb_argument(lo, l->name, HB_CAT_PARAMS, hb_leaf_shape(lo, l, s->precision.params),
+    l->arg = hb_argument(lo, l->name, HB_CAT_PARAMS, hb_leaf_shape(l, s->precision.params),
                          space_of(s->optimizer.params_offload));
     enum hb_space states = space_of(s->optimizer.offload);
     int64_t more = s->sharding.optimizer_over_data ? hb_ways(lo, HB_AX_DATA) : 1;
@@ -187,7 +185,7 @@ static void leaf_arguments(struct hb_lower *lo, struct hb_leaf *l)
             hb_argument(lo, hb_name(lo, l->name, names[i]), HB_CAT_OPTIMIZER, shapes[i], states);
     if (s->optimizer.ema != HB_PLACE_NONE)
         l->ema = hb_argument(lo, hb_name(lo, l->name, ", ema"), HB_CAT_EMA,
-                             hb_leaf_shape(lo, l, HB_DT_F32), space_of(s->optimizer.ema));
+                             hb_leaf_shape(l, HB_DT_F32), space_of(s->optimizer.ema));
 }
 
 void hb_leaf_arguments(struct hb_lower *lo)

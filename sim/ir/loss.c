@@ -551,8 +551,7 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
 static void norm_grad(struct hb_lower *lo, uint32_t wide)
 {
     struct hb_leaf *l = &lo->leaves[lo->norm];
-    l->grad =
-        hb_temp(lo, "final norm, gradient", HB_CAT_GRADIENTS, hb_leaf_shape(lo, l, HB_DT_F32));
+    l->grad = hb_temp(lo, "final norm, gradient", HB_CAT_GRADIENTS, hb_leaf_shape(l, HB_DT_F32));
     hb_emit_simple(lo, HB_OP_REDUCE, "gradient of the last norm", wide, l->grad);
 }
 

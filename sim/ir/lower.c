@@ -140,7 +140,7 @@ static void add_accumulators(struct hb_lower *lo)
         struct hb_leaf *l = &lo->leaves[i];
         l->accum =
             hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient accumulated"), HB_CAT_GRADIENTS,
-                          hb_leaf_shape(lo, l, HB_DT_F32), hb_weight_grad_tiling(lo, l));
+                          hb_leaf_shape(l, HB_DT_F32), hb_weight_grad_tiling(lo, l));
         hb_emit_mark(lo, "zero accumulator", HB_NONE, l->accum);
     }
 }

@@ -285,8 +285,7 @@ int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert);
 uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf);
 void hb_leaf_arguments(struct hb_lower *lo);
 /* Shape on the device of the whole leaf, of one layer's part, and of that part gathered. */
-struct hb_shape hb_leaf_shape(const struct hb_lower *lo, const struct hb_leaf *l,
-                              enum hb_dtype dtype);
+struct hb_shape hb_leaf_shape(const struct hb_leaf *l, enum hb_dtype dtype);
 /* Of the gradient of the whole leaf: MaxText splits it over data as it does the optimizer's states.
  */
 struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,

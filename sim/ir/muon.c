@@ -59,7 +59,7 @@ static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct
         whole.dim[kept_dim(l)].ways = 1;
     else if (l->gather_dim >= 0 && gathers_rows(lo, l)) /* experts may lie in no parts */
         whole.dim[whole.gather_dim].ways /= whole.fsdp_ways;
-    return hb_leaf_shape(lo, &whole, HB_DT_BF16);
+    return hb_leaf_shape(&whole, HB_DT_BF16);
 }
 
 static void muon_temp(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
@@ -89,12 +89,6 @@ static double pass_flops(const struct hb_leaf *l, struct hb_shape x)
     return PRODUCTS * (double)hb_shape_elements(&x) * (double)hb_smaller(a, b);
 }
 
-/* The iterate beside its transpose where the limit allows it, else beside its square. */
-static bool has_both(struct hb_shape x, int64_t limit)
-{
-    return hb_mul_sat(2, hb_shape_plain_bytes(&x)) <= limit;
-}
-
 /* Newton-Schulz on the momentum. XLA:GPU's products take the gathered stack or its transpose, one
  * of the two at a time (70B,f64,muon,s2k on ROCm: 35840), CUDA's with the square beside (35840 +
  * 10240); XLA:TPU's gathers are passes of their own (see below); rings work on the shards, from
@@ -109,13 +103,15 @@ void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct 
     e->kind = HB_OP_MATMUL;
     e->flops = HB_MUON_ALL * pass_flops(l, x);
     if (l->iterate[0] != HB_NONE) {
-        struct hb_shape share = hb_leaf_shape(lo, l, HB_DT_BF16);
+        struct hb_shape share = hb_leaf_shape(l, HB_DT_BF16);
         muon_temp(lo, l, e, ", last muon iterate", share);
         e->flops = (HB_MUON_ALL - l->muon_passes) * pass_flops(l, share);
         return;
     }
     muon_temp(lo, l, e, ", muon iterate", x);
-    if (timed && has_both(x, hb_again_limit(lo->p, lo->hbm_bytes, false)))
+    /* Beside its transpose where the limit allows it, else beside its square. */
+    int64_t both = hb_mul_sat(2, hb_shape_plain_bytes(&x));
+    if (timed && both <= hb_again_limit(lo->p, lo->hbm_bytes, false))
         muon_temp(lo, l, e, ", muon iterate, transposed", x);
     else if (timed)
         muon_temp(lo, l, e, ", muon square", square);
@@ -146,7 +142,7 @@ static uint32_t zero_whole(struct hb_lower *lo, const struct hb_leaf *l, struct 
 static uint32_t new_share(struct hb_lower *lo, const struct hb_leaf *l)
 {
     return hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                   hb_leaf_shape(lo, l, HB_DT_BF16));
+                   hb_leaf_shape(l, HB_DT_BF16));
 }
 
 /* The next share, from the last one or the momentum, its gathered stack and the polynomial of the
@@ -169,17 +165,11 @@ static uint32_t next_iterate(struct hb_lower *lo, struct hb_leaf *l, struct hb_s
  * f64: bf16[32,4096,14336], then bf16[32,4096,4096] beside it). Padded with zeros and summed, both
  * twice, the next beside the last (8B,f64: bf16[32,4096,14336] from 1005 to 1018 and 1016 to 1020,
  * 1020 to 1033; bf16[32,4096,4096] from 1007 to 1012 and to 1014, its share from 1008 to 1017). */
-static void gather_stack(struct hb_lower *lo, struct hb_leaf *l)
-{
-    struct hb_shape whole = gathered_momentum(lo, l);
-    l->iterate[0] = gather_iterate(lo, l, next_iterate(lo, l, whole), whole);
-}
-
-/* Returns the gathered square. */
-static uint32_t gather_square(struct hb_lower *lo, struct hb_leaf *l)
+static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
 {
     struct hb_shape whole = gathered_momentum(lo, l);
     int64_t small;
+    l->iterate[0] = gather_iterate(lo, l, next_iterate(lo, l, whole), whole);
     struct hb_shape square = square_of(l, whole, &small), part = square;
     part.dim[part.rank - 2] = hb_div_up(small, l->fsdp_ways);
     uint32_t zeros = zero_whole(lo, l, square);
@@ -192,19 +182,10 @@ static uint32_t gather_square(struct hb_lower *lo, struct hb_leaf *l)
         hb_temp(lo, hb_name(lo, l->name, ", share of the muon square"), HB_CAT_OPTIMIZER, part);
     hb_emit_write(&e, l->iterate[1]);
     hb_emit(lo, &e);
-    return gather_iterate(lo, l, zeros == HB_NONE ? l->iterate[1] : zeros, square);
-}
-
-static void finish_pass(struct hb_lower *lo, struct hb_leaf *l, uint32_t square)
-{
-    hb_emit_mark(lo, "polynomial of the square", square, HB_NONE);
+    uint32_t part_or_zeros = zeros == HB_NONE ? l->iterate[1] : zeros;
+    hb_emit_mark(lo, "polynomial of the square", gather_iterate(lo, l, part_or_zeros, square),
+                 HB_NONE);
     l->muon_passes++;
-}
-
-static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
-{
-    gather_stack(lo, l);
-    finish_pass(lo, l, gather_square(lo, l));
 }
 
 void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l)
@@ -295,7 +276,7 @@ static void renew_momentum(struct hb_lower *lo, struct together *t)
     hb_emit_write(&e, t->share);
     if (!l->end && l->gather_dim == l->rank - 2 && gathers_rows(lo, l)) {
         l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
-                                   HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+                                   HB_CAT_OPTIMIZER, hb_leaf_shape(l, HB_DT_F32));
         hb_emit_write(&e, l->momentum_copy);
     }
     hb_emit(lo, &e);
@@ -360,7 +341,7 @@ static void finish_turn(struct hb_lower *lo, struct together *t)
     hb_emit_read(&e, t->whole[1]);
     t->share = new_share(lo, l);
     hb_emit_write(&e, t->share);
-    e.flops = pass_flops(l, hb_leaf_shape(lo, l, HB_DT_BF16));
+    e.flops = pass_flops(l, hb_leaf_shape(l, HB_DT_BF16));
     hb_emit(lo, &e);
     t->square = t->whole[1] = HB_NONE;
     l->muon_passes++;
@@ -483,7 +464,7 @@ static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const c
                            uint32_t state)
 {
     uint32_t copy =
-        hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+        hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, hb_leaf_shape(l, HB_DT_F32));
     hb_emit_simple(lo, HB_OP_COPY, "copy to another layout", state, copy);
     return copy;
 }
@@ -530,7 +511,7 @@ void hb_muon_begin(struct hb_lower *lo)
         hb_emit_read(&e, l->moment[0]);
         if (l->momentum_copy == HB_NONE && is_turned(lo, i)) {
             l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
-                                       HB_CAT_OPTIMIZER, hb_leaf_shape(lo, l, HB_DT_F32));
+                                       HB_CAT_OPTIMIZER, hb_leaf_shape(l, HB_DT_F32));
             hb_emit_write(&e, l->momentum_copy);
         }
         hb_emit(lo, &e);

@@ -37,7 +37,7 @@ static uint32_t *copy_parts(struct hb_lower *lo, const struct hb_group *g)
             continue;
         struct hb_leaf part = part_of(l);
         uint32_t copy = hb_temp(lo, hb_name(lo, l->name, ", part of an outer block"),
-                                HB_CAT_WORKING, hb_leaf_shape(lo, &part, lo->p->bufs[from].dtype));
+                                HB_CAT_WORKING, hb_leaf_shape(&part, lo->p->bufs[from].dtype));
         hb_emit_simple(lo, HB_OP_COPY, "part of an outer block", from, copy);
         parts[i - g->layer.first_leaf] = copy;
     }
@@ -98,14 +98,14 @@ static struct slices slice_weights(struct hb_lower *lo, struct hb_group *g)
             from = l->arg;
         if (from != HB_NONE) {
             uint32_t slice = hb_temp(lo, hb_name(lo, l->name, ", slice of an outer block"),
-                                     HB_CAT_PARAMS, hb_leaf_shape(lo, &part, lo->compute));
+                                     HB_CAT_PARAMS, hb_leaf_shape(&part, lo->compute));
             hb_emit_simple(lo, HB_OP_COPY, "slice weights", from, slice);
             l->cast = slice;
         }
         s.grads[i - g->layer.first_leaf] = l->grad;
-        l->grad = hb_temp_tiled(
-            lo, hb_name(lo, l->name, ", gradient of an outer block"), HB_CAT_GRADIENTS,
-            hb_leaf_shape(lo, &part, hb_weight_grad_dtype(lo)), hb_weight_grad_tiling(lo, l));
+        l->grad = hb_temp_tiled(lo, hb_name(lo, l->name, ", gradient of an outer block"),
+                                HB_CAT_GRADIENTS, hb_leaf_shape(&part, hb_weight_grad_dtype(lo)),
+                                hb_weight_grad_tiling(lo, l));
         hb_emit_mark(lo, "zero gradient of an outer block", HB_NONE, l->grad);
     }
     return s;

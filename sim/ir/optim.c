@@ -224,7 +224,7 @@ static void select_gradients(struct hb_lower *lo)
                 continue;
             hb_emit_read(&e, l->grad);
             l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient without nan"), HB_CAT_GRADIENTS,
-                              hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+                              hb_leaf_shape(l, hb_weight_grad_dtype(lo)));
             hb_emit_write(&e, l->grad);
             l->nan_zero = HB_NONE;
         }

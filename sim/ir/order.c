@@ -12,7 +12,7 @@ int64_t hb_order_grad_bytes(const struct hb_lower *lo)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
-        struct hb_shape s = hb_leaf_shape(lo, &lo->leaves[i], hb_weight_grad_dtype(lo));
+        struct hb_shape s = hb_leaf_shape(&lo->leaves[i], hb_weight_grad_dtype(lo));
         if (lo->leaves[i].stack[0])
             sum = hb_add_sat(sum, hb_shape_plain_bytes(&s));
     }

@@ -237,7 +237,7 @@ static void copy_casts(struct hb_lower *lo, const struct hb_pipeline *pl, uint32
             if (l->cast == HB_NONE || !pl->groups[g].looped)
                 continue;
             copies[i] = hb_temp(lo, hb_name(lo, l->name, ", cast handed out of the stage's scan"),
-                                HB_CAT_PARAMS, hb_leaf_shape(lo, l, lo->compute));
+                                HB_CAT_PARAMS, hb_leaf_shape(l, lo->compute));
             hb_emit_simple(lo, HB_OP_COPY, "casts of the stage's layers", l->cast, copies[i]);
         }
 }
@@ -303,7 +303,7 @@ static void own_grads(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t *out
                 continue;
             outer[i] = l->grad;
             l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient of one iteration"),
-                              HB_CAT_GRADIENTS, hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+                              HB_CAT_GRADIENTS, hb_leaf_shape(l, hb_weight_grad_dtype(lo)));
             hb_emit_mark(lo, "zero gradient of the iteration", HB_NONE, l->grad);
         }
 }

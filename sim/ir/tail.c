@@ -383,7 +383,7 @@ static uint32_t add_table(struct tail *t, uint32_t head)
 
 static bool is_over_all(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    struct hb_shape s = hb_leaf_shape(lo, l, HB_DT_F32);
+    struct hb_shape s = hb_leaf_shape(l, HB_DT_F32);
     double parts = l->params * 4 / (double)hb_shape_plain_bytes(&s);
     return 2 * parts > (double)hb_habits_devices(lo->spec);
 }
@@ -394,7 +394,7 @@ static struct grad make_grad(const struct hb_lower *lo, uint32_t i)
     struct hb_leaf one = *l;
     one.stack[0] = one.stack[1] = 0;
     return (struct grad){.elements = (double)hb_leaf_all_bytes(lo, i) / 4,
-                         .shape = hb_leaf_shape(lo, &one, HB_DT_F32),
+                         .shape = hb_leaf_shape(&one, HB_DT_F32),
                          .bytes = (double)hb_dtype_bits(hb_weight_grad_dtype(lo)) / 8,
                          .turned = hb_weight_is_turned(lo, l),
                          .stacked = l->stack[0] > 0,

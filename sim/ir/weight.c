@@ -45,7 +45,7 @@ static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
 /* A copy of the leaf's stack in the compute dtype. */
 static uint32_t copy_stack(struct hb_lower *lo, const struct hb_leaf *l, const char *name)
 {
-    struct hb_shape s = hb_leaf_shape(lo, l, lo->compute);
+    struct hb_shape s = hb_leaf_shape(l, lo->compute);
     if (!is_shard_minor(lo, l))
         return hb_temp_tiled(lo, name, HB_CAT_PARAMS, s, copy_tiling(lo, l));
     int at = s.rank - l->rank + l->gather_dim;
@@ -65,7 +65,7 @@ void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
     if (!split || l->gather_dim == 0 || l->param_copy != HB_NONE)
         return;
     l->param_copy = hb_temp(lo, hb_name(lo, l->name, ", in the layout of its gradient"),
-                            HB_CAT_PARAMS, hb_leaf_shape(lo, l, lo->spec->precision.params));
+                            HB_CAT_PARAMS, hb_leaf_shape(l, lo->spec->precision.params));
     hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "turn ", l->name), l->arg, l->param_copy);
 }
 
@@ -133,7 +133,7 @@ void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
         struct hb_leaf *l = &lo->leaves[i];
         if (l->stack[0] && needs_cast(lo, l) && l->cast == HB_NONE)
             l->kept = hb_temp(lo, hb_name(lo, l->name, ", cast, saved for backward"), HB_CAT_SAVED,
-                              hb_leaf_shape(lo, l, lo->compute));
+                              hb_leaf_shape(l, lo->compute));
     }
 }
 
@@ -187,9 +187,8 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
             (late && lo->phase == HB_PHASE_FORWARD))
             continue;
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
-        l->transposed =
-            hb_temp(lo, hb_name(lo, l->name, ", transposed copy of the stack"),
-                    HB_CAT_COMMUNICATION, hb_leaf_shape(lo, l, lo->p->bufs[from].dtype));
+        l->transposed = hb_temp(lo, hb_name(lo, l->name, ", transposed copy of the stack"),
+                                HB_CAT_COMMUNICATION, hb_leaf_shape(l, lo->p->bufs[from].dtype));
         hb_emit_simple(lo, HB_OP_COPY, hb_name(lo, "transpose ", l->name), from, l->transposed);
     }
 }
@@ -273,12 +272,6 @@ static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_
     return slice;
 }
 
-static void send_over(struct hb_op *op, enum hb_axis axis)
-{
-    op->axis = axis;
-    op->stream = HB_STREAM_COLLECTIVE + (unsigned)axis;
-}
-
 /* A trip of XLA:GPU's loop takes its slices out of the stacks, of weights that nothing casts or
  * gathers (llama8b in bf16, 1024 tokens: two bf16[1,4096,14336] and, turned, bf16[4096,14336]). */
 static bool is_sliced(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -349,7 +342,8 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     op->sent_bytes = (double)lo->p->bufs[l->gathered].plain_bytes;
     op->group = l->fsdp_ways * hb_larger(l->expert_ways, 1);
     if (l->expert_ways > 1) {
-        send_over(op, HB_AX_EXPERT);
+        op->axis = HB_AX_EXPERT;
+        op->stream = HB_STREAM_COLLECTIVE + (unsigned)HB_AX_EXPERT;
         order_gathered(lo, l);
     }
     if (l->narrow && dtype != HB_DT_F8)
@@ -408,7 +402,7 @@ static void add_grad(struct hb_lower *lo, struct hb_leaf *l)
 {
     if (l->grad == HB_NONE && !l->grad_fused)
         l->grad = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                          hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+                          hb_leaf_shape(l, hb_weight_grad_dtype(lo)));
 }
 
 /* Whether so many lanes, the last perhaps in part (37,984 words, v5e--k30), divide into windows of
@@ -516,11 +510,11 @@ void hb_weight_nan_zeros(struct hb_lower *lo)
     enum hb_dtype dtype = hb_weight_grad_dtype(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        struct hb_shape s = hb_leaf_shape(lo, l, dtype);
+        struct hb_shape s = hb_leaf_shape(l, dtype);
         if (!l->stack[0] || hb_weight_is_turned(lo, l))
             continue;
         for (uint32_t k = 0; k < i; k++) {
-            struct hb_shape other = hb_leaf_shape(lo, &lo->leaves[k], dtype);
+            struct hb_shape other = hb_leaf_shape(&lo->leaves[k], dtype);
             if (lo->leaves[k].nan_zero != HB_NONE && hb_shape_same_dims(&s, &other))
                 l->nan_zero = lo->leaves[k].nan_zero;
         }
@@ -556,7 +550,7 @@ static struct hb_shape gathered_stack(const struct hb_lower *lo, const struct hb
         whole.stack[0] = whole.stack[1];
         whole.stack[1] = 0;
     }
-    return hb_leaf_shape(lo, &whole, lo->compute);
+    return hb_leaf_shape(&whole, lo->compute);
 }
 
 void hb_weight_gather_stacks(struct hb_lower *lo, uint32_t first, uint32_t end, bool one_repeat)
@@ -592,7 +586,7 @@ void hb_weight_scatter_grads(struct hb_lower *lo, uint32_t first, uint32_t end)
         if (l->whole == HB_NONE)
             continue;
         uint32_t shard = hb_temp(lo, hb_name(lo, l->name, ", gradient"), HB_CAT_GRADIENTS,
-                                 hb_leaf_shape(lo, l, hb_weight_grad_dtype(lo)));
+                                 hb_leaf_shape(l, hb_weight_grad_dtype(lo)));
         hb_emit_grad_sum(lo, hb_name(lo, "sum gradient of ", l->name), l->grad, shard);
         l->grad = shard;
         l->whole = HB_NONE;
