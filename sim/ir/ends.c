@@ -238,13 +238,6 @@ static void sum_words(struct hb_lower *lo)
     l->grad = own;
 }
 
-static uint32_t add_head(struct hb_lower *lo, uint32_t table, uint32_t head)
-{
-    uint32_t both = hb_temp_in_place(lo, "embedding, both gradients", HB_CAT_GRADIENTS, table);
-    hb_emit_sum(lo, "add the head's gradient", table, head, both);
-    return both;
-}
-
 /* Where another axis over the batch stands beside fsdp, a device that scatters into its own columns
  * gathers the rows of all (2,048 wide, data 2 and fsdp 8, a sequence of 8,192 each, 128,256 words:
  * bf16[16,8192,2048] behind the layers, v5e, H100 and MI300X). */
@@ -261,20 +254,17 @@ static uint32_t gather_rows(struct hb_lower *lo, uint32_t from)
     return all;
 }
 
-static uint32_t exchange_own(struct hb_lower *lo, uint32_t from)
-{
-    uint32_t rows = own_columns(lo, "gradient of embedding rows, exchanged");
-    exchange_rows(lo, from, rows);
-    return rows;
-}
-
 static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
 {
     struct hb_leaf *l = &lo->leaves[lo->embed];
     bool whole = hb_order_rows_stay(lo), product = lo->spec->lookup == HB_LOOKUP_ONEHOT;
     uint32_t rows = grad;
-    if (hb_head_split(lo) && !product && !hb_order_rows_stay(lo))
-        rows = hb_order_rows_beside(lo) ? gather_rows(lo, grad) : exchange_own(lo, grad);
+    if (hb_head_split(lo) && !product && !whole && hb_order_rows_beside(lo)) {
+        rows = gather_rows(lo, grad);
+    } else if (hb_head_split(lo) && !product && !whole) {
+        rows = own_columns(lo, "gradient of embedding rows, exchanged");
+        exchange_rows(lo, grad, rows);
+    }
     if (ends->table_grad == HB_NONE)
         hb_ends_start_table(lo, ends);
     if (ends->table_grad == HB_NONE && !product)
@@ -294,9 +284,10 @@ static void scatter_table(struct hb_lower *lo, struct hb_ends *ends, uint32_t gr
     hb_emit_write(&e, into);
     hb_emit(lo, &e);
     l->grad = into;
-    if (apart) /* by who reads the two: a list schedule and a depth-first one come there by the rows
-                */
-        l->grad = add_head(lo, into, head);
+    if (apart) { /* by who reads both: a list schedule and a depth-first one come there by rows */
+        l->grad = hb_temp_in_place(lo, "embedding, both gradients", HB_CAT_GRADIENTS, into);
+        hb_emit_sum(lo, "add the head's gradient", into, head, l->grad);
+    }
     if (whole)
         sum_table(lo, into);
     else if (hb_order_words(lo) > lo->local.vocab)

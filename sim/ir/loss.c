@@ -205,12 +205,6 @@ static void zero_ring(struct hb_lower *lo)
     hb_emit(lo, &e);
 }
 
-static void prepare_ring(struct hb_lower *lo)
-{
-    if (hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo))
-        zero_ring(lo);
-}
-
 void hb_loss_prepare(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
@@ -220,7 +214,8 @@ void hb_loss_prepare(struct hb_lower *lo)
             hb_temp(lo, "head, cast", HB_CAT_WORKING, hb_leaf_layer_shape(l, lo->compute, false));
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast head", from, l->cast);
     }
-    prepare_ring(lo);
+    if (hb_head_ring(lo) && hb_head_waits(lo) && !hb_head_post_order(lo))
+        zero_ring(lo);
     if (hb_head_gathered_first(lo))
         lo->leaves[lo->head].gathered = hb_loss_use_head(lo, false);
 }
@@ -243,8 +238,7 @@ static bool has_own_gradient(const struct hb_lower *lo)
 static bool has_narrow_dlogits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     bool narrow_dot = lo->spec->loss.dot != HB_DT_F32 && hb_gathers_labels(lo) && !c->unread;
-    bool ring = hb_head_goes_round(lo);
-    return ring || narrow_dot || has_own_gradient(lo);
+    return hb_head_goes_round(lo) || narrow_dot || has_own_gradient(lo);
 }
 
 /* What waits for a postponed head gradient. */

@@ -156,12 +156,6 @@ static double made_rows(const struct hb_lower *lo, const struct hb_moe *m,
     return (double)r->rows * (double)spread_experts(lo, m);
 }
 
-static void count_balanced(struct hb_layer *y, uint32_t first, double rows, int64_t room)
-{
-    for (uint32_t i = first; i < y->step_count && room > 0; i++)
-        y->steps[i].flops *= rows / (double)room;
-}
-
 /* Rows to the devices of their experts, or back: in the buffer of the worst case, but no more is
  * sent than the rows that there are. */
 static int exchange_rows(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v,
@@ -225,7 +219,9 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     int x = sort_rows(lo, y, gathers ? hb_moe_gather_tokens(lo, y, in, r->seq, r) : in, r);
     uint32_t first = y->step_count;
     int o = hb_moe_experts(lo, y, x, wide, rows);
-    count_balanced(y, first, made_rows(lo, m, r), r->rows);
+    double made = made_rows(lo, m, r);
+    for (uint32_t i = first; i < y->step_count && r->rows > 0; i++)
+        y->steps[i].flops *= made / (double)r->rows;
     int back = return_rows(lo, y, o, r);
     if (lo->habits->ragged_dense)
         expand_ragged(lo, y, first);

@@ -89,14 +89,6 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     return x;
 }
 
-/* All layers of the stage, from the state to the state. */
-static uint32_t stage_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x, bool keep)
-{
-    for (uint32_t i = 0; i < pl->count; i++)
-        x = group_forward(lo, &pl->groups[i], x, keep);
-    return x;
-}
-
 static void stage_stacks(struct hb_pipeline *pl, int64_t iterations)
 {
     for (uint32_t i = 0; i < pl->count; i++) {
@@ -278,7 +270,9 @@ uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32
     uint32_t in = next_state(lo, pl, inputs);
     if (pl->iter_stack != HB_NONE)
         hb_emit_simple(lo, HB_OP_COPY, "iteration input into its stack", in, pl->iter_stack);
-    uint32_t out = stage_forward(lo, pl, in, !p->remat_iteration);
+    uint32_t out = in;
+    for (uint32_t i = 0; i < pl->count; i++)
+        out = group_forward(lo, &pl->groups[i], out, !p->remat_iteration);
     hb_emit_simple(lo, HB_OP_COPY, "output of the iteration", out, outputs);
     hb_emit_mark(lo, "carry state", out, renewed(lo, "state carried", pl->state));
     hb_program_close_loop(lo->p, loop);

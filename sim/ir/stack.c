@@ -185,14 +185,6 @@ void hb_stack_hoist_mask(struct hb_lower *lo, struct hb_group *g)
     hb_emit_mark(lo, "causal mask", HB_NONE, g->body.mask);
 }
 
-/* With remat none a scan keeps what its program computed, the cast weights of each layer too
- * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times through both
- * loops). */
-static bool keeps_casts(const struct hb_group *g)
-{
-    return g->layer.block->remat.policy == HB_POLICY_NONE && !g->inner;
-}
-
 /* On several devices XLA:TPU sends what goes to the host one trip later, out of the loop's carry:
  * the last layer's values are there through the loss (1B/remat=offload:layer_in: bf16[2,4096,2048]
  * beside the last residual; tinyS/remat=offload:layer_in, one device: none). The backward loop
@@ -240,7 +232,10 @@ void hb_stack_reserve(struct hb_lower *lo, struct hb_stack_plan *plan)
 
 static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
-    if (keeps_casts(g))
+    /* With remat none a scan keeps what its program computed, the cast weights of each layer too
+     * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times through
+     * both loops). */
+    if (g->layer.block->remat.policy == HB_POLICY_NONE && !g->inner)
         hb_weight_keep_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_stack_hoist_mask(lo, g);
     if (!is_stack_early(lo, g))
