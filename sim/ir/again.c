@@ -275,9 +275,7 @@ static void count_touch(struct walk *w, uint32_t root, bool write)
 {
     struct value *v = &w->a->values[root];
     (void)write;
-    if (v->home != w->loop)
-        return;
-    v->left++;
+    v->left += v->home == w->loop;
 }
 
 static void note_write(struct walk *w, uint32_t root, bool write)

@@ -15,16 +15,12 @@ static bool turns_at_all(const struct hb_lower *lo)
     return lo->habits->rings;
 }
 
-static bool stacks_may_turn(const struct hb_lower *lo)
-{
-    return turns_at_all(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
-}
-
 /* A residual of no fewer tokens a sequence than features lies turned in the forward loop (widths of
  * 4096 to 8192 over 64: 5120 tokens beside 5120 features, not 4096). */
 bool hb_turn_residual(const struct hb_lower *lo)
 {
-    return stacks_may_turn(lo) && lo->local.seq >= lo->spec->model.d_model;
+    return turns_at_all(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
+           lo->local.seq >= lo->spec->model.d_model;
 }
 
 /* The last trip wants it the other way round between gathers, too: without a data axis from 32768
