@@ -366,6 +366,15 @@ bool hb_head_ring_first(const struct hb_lower *lo)
     return waits_in_ring(lo) && !is_behind(lo);
 }
 
+/* The loss of several sequences, or of one in an accumulation loop, is summed in one fusion with
+ * what the logits' gradient reads, but not over tensor: the labels' logits come before that (14 of
+ * 14 dumps of v5e; else behind it, 6 of 8). */
+bool hb_head_label_behind(const struct hb_lower *lo)
+{
+    return hb_head_ring_first(lo) &&
+           (over_tensor(lo) || (lo->local.batch == 1 && !hb_accumulates(lo)));
+}
+
 bool hb_head_copy_waits(const struct hb_lower *lo)
 {
     return is_sequence(lo, HB_SEQUENCE_LIST);

@@ -23,9 +23,10 @@ bool hb_head_waits(const struct hb_lower *lo);
 /* Post-order: its accumulators come as late as it does. */
 bool hb_head_post_order(const struct hb_lower *lo);
 /* What then waits: the logits and their gradient; its bf16 copy alone. */
-/* Its ring comes before the gradient of its input, and the labels' logits behind that. */
 bool hb_head_label_over_data(const struct hb_lower *lo);
+/* Its ring comes before the gradient of its input; whether the labels' logits come behind that. */
 bool hb_head_ring_first(const struct hb_lower *lo);
+bool hb_head_label_behind(const struct hb_lower *lo);
 bool hb_head_both_wait(const struct hb_lower *lo);
 bool hb_head_copy_waits(const struct hb_lower *lo);
 /* It is made at once, but the logits wait until the labels' own are taken for the loss. */

@@ -605,6 +605,8 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
         c.x = hb_temp(lo, "last norm's result", HB_CAT_WORKING, s);
         hb_emit_simple(lo, HB_OP_ELEMENTWISE, "last norm", wide == HB_NONE ? x : wide, c.x);
     }
+    if (hb_head_room_early(lo) && hb_head_goes_round(lo) && !hb_head_waits(lo))
+        zero_ring(lo);
     c.w = hb_loss_use_head(lo, false);
     hb_loss_make_logits(lo, &c);
     hb_loss_make_dlogits(lo, &c);
@@ -615,7 +617,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hb_head_ring_first(lo))
+    if (hb_head_label_behind(lo))
         hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (!between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, false);
