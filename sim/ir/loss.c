@@ -354,7 +354,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * 2). */
     bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
     bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
-    bool over = data && (hb_gathers_late(lo) || (plain && !scattered));
+    bool over = data && (hb_gathers_late(lo) || (plain && !scattered && !hb_accumulates(lo)));
     uint32_t sum =
         same || narrow || over
             ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)
