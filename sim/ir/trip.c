@@ -2,13 +2,16 @@
  * loop, into the step itself. Between rings the weight gradients of that trip then come with the
  * updates, behind the loops of all other runs of layers, and what they read waits through those
  * (12 and 4 layers of 4,096 over 16 of v5e, v5p and v6e, gates or q on the host: three
- * bf16[2,4096,14336] and six bf16[2,4096,4096] at the peak of the twelve; 36 of 41 steps
- * of split-tpu; over 64, between gathers, at once). */
+ * bf16[2,4096,14336] and six bf16[2,4096,4096] at the peak of the twelve; 36 of 41 steps of
+ * split-tpu; over 64, between gathers, at once), and so do those of sorted experts between gathers
+ * (128 experts over 128, two and three runs: bf16[131072,2048] and three of 768 behind all loops on
+ * v6e and v5p; on v5e, whose gathers run beside the products, at once). */
 #include "sim/ir/trip.h"
 
 #include "base/arena.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
+#include "sim/ir/layer.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/weight.h"
 
@@ -38,10 +41,16 @@ static void hold(struct hb_lower *lo, struct hb_group *g, uint32_t place, int v,
     hb_emit_mark(lo, "for the last trip's weights", gradient_of(lo, g), g->held[place]);
 }
 
+static bool comes_last(const struct hb_lower *lo, const struct hb_block *b)
+{
+    bool sorts = hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe) && !hb_accumulates(lo);
+    return hb_in_rings(lo) || (sorts && !hb_gathers_beside(lo));
+}
+
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
 {
     const struct hb_layer *y = &g->layer;
-    if (!hb_in_rings(lo) || !hb_trip_taken(lo, g) || g->inner)
+    if (!comes_last(lo, y->block) || !hb_trip_taken(lo, g) || g->inner)
         return;
     if (g->room != HB_NONE)
         hb_emit_mark(lo, "rings take their room", g->room, gradient_of(lo, g));
