@@ -400,8 +400,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
 
 /* Products between rings read rows along the lanes, stacks hold features there: the layer's input
  * comes out as a copy, and the gradient that the MLP's ring sends round is turned back (MaxText's
- * llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0} and bf16[1,4096,4096]{2,1,0} beside the MLP; nested
- * scans, 13B over 8 of v6e: copy.368, bf16[1,1,16384,5120]). Not of layers that keep all. */
+ * llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0}; nested scans, too). Not of layers that keep all. */
 static bool turns_rows(const struct hb_body *b)
 {
     return hb_in_rings(b->lo) && !b->own_stacks && b->saved->keep[b->y->input] != HB_KEEP_NO;

@@ -621,8 +621,7 @@ static void remake_attention(struct hb_body *b)
 }
 
 /* In a unit all layers but the last gather the weights of the einsum's experts once more for the
- * way back (gpt-oss in pairs, fsdp 64 of v5e, v5p and v6e: nine of bf16[1,32,2880,2880] in a trip;
- * fsdp 64 and data 2 of v5p: the first layer's at 203 to 226 and at 773 to 819 of 1396). */
+ * way back (gpt-oss in pairs, fsdp 64 of v5e, v5p and v6e: nine of bf16[1,32,2880,2880] a trip). */
 static void let_go_of_weights(struct hb_body *b, const struct hb_step_op *s)
 {
     bool inside = (b->y->values[s->out[0]].tags & 1u << HB_TN_LAYER_IN) != 0;

@@ -228,9 +228,9 @@ static bool sorts_rows(const struct hb_lower *lo)
     return hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe);
 }
 
-/* Sorted experts of one sequence that fetch: the f32 logits stay to the end (qwen3-30b, 12 layers,
- * over 64, with layer inputs or q, k and v on the host; not of two or four sequences, nor of the
- * einsum), on v5e and v5p with the head's gradient, which between late gathers comes at once. */
+/* Sorted experts of one sequence that fetch: the f32 logits stay to the end (qwen3-30b over 64; not
+ * of two sequences, nor of the einsum), on v5e and v5p with the head's gradient, which between late
+ * gathers comes at once. */
 static bool sorts_and_fetches(const struct hb_lower *lo)
 {
     return hb_offloads(lo) && lo->local.batch == 1 && sorts_rows(lo);

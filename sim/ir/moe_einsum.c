@@ -86,8 +86,7 @@ static int join_places(struct hb_lower *lo, struct hb_layer *y, int probs, const
 }
 
 /* XLA:TPU's list takes first what adds less: the gather of an expert weight, or the masks (olmoe:
- * bf16[64,2048,1024] before bf16[8,4096,64,640] and its predicate; phimoe: 800 MiB before 960;
- * mixtral over 64: 120 before 896). */
+ * bf16[64,2048,1024] before bf16[8,4096,64,640]; mixtral over 64: masks of 120 MiB before 896). */
 static bool gathers_less(const struct hb_lower *lo, const struct hb_layer *y, const int64_t *masks)
 {
     const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
@@ -144,11 +143,10 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
 
 /* moeT/base: one bf16[8,2048,8,1024] where the gradient of the weights is. Gathered experts: the
  * gradient of the outputs first, of the weights last, from outputs made again as soon as those are
- * gone (olmoe over 4, 8, 64, 256: bf16[8,4096,64,640] from 243 to 246 and from 275 on). CUDA makes
- * the weights' gradient of one sequence last where no gather is to hide behind it (64 experts of a
- * device, 8192 tokens: from 296 to 319), and above the limit the weights are made again after it on
- * both (qwen30b, fsdp 32). ROCm makes it last, from outputs made again, when the weights are gone
- * (olmoe, fsdp 16 with tensor 2), of several sequences, too, beside turned ones not told. */
+ * gone (olmoe over 4 to 256: bf16[8,4096,64,640] from 243 to 246 and from 275 on). CUDA makes the
+ * weights' gradient of one sequence last where no gather is to hide behind it (64 experts of a
+ * device, 8192 tokens), and above the limit the weights are made again after it on both. ROCm makes
+ * it last, from outputs made again, when the weights are gone (olmoe, fsdp 16 with tensor 2). */
 static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
 {
     bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);

@@ -197,10 +197,9 @@ static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double 
 
 /* So do the gradients of gate and up, even where the wider ones do not fit twice, where a weight
  * comes by two collectives, or the tokens' are summed (24 of 25 layers), or half of the limit is
- * taken (18 of 19 over fsdp or fsdp and data): XLA then puts the router's gradient behind both
- * products, since it makes less (its log, kDecreaseMemory), and the second product goes before the
- * first one's rows, which are ready a microsecond later; else that microsecond is filled (64
- * experts, fsdp 8: wrapped_transpose.9 and .10, 41.7 GiB; fsdp 64: .5 and .4 in turn, 16.9). */
+ * taken (18 of 19): XLA then puts the router's gradient behind both products, since it makes less
+ * (its log, kDecreaseMemory), and the second product goes before the first one's rows, which are
+ * ready a microsecond later; else that microsecond is filled. */
 static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
 {
     return b->spread_wait || b->lo->leaves[s->leaf].expert_ways > 1 ||

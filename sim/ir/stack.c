@@ -124,9 +124,8 @@ static void build_layer(struct hb_lower *lo, struct hb_layer *y)
 /* Layers side by side with nothing made again: gathers and casts of the forward pass are those of
  * the backward pass, and the MLP's activation is kept (1B,f8 with layers=loop, remat=none: 48
  * bf16[2048,8192] of weights and 48 bf16[4096,8192] beside the logits). Gathers are so of a block
- * of one layer, too (deepseek-moe-16b's first, fsdp 64 and expert 2, v5e: bf16[1,2048,10944] twice
- * and [1,10944,2048] through both loops of the others; gate and up, no activation); in a unit all
- * but the last gather again (gemma3-4b, v5e, fsdp 128). */
+ * of one layer, too (deepseek-moe-16b's first, fsdp 64 and expert 2, v5e; gate and up, no
+ * activation); in a unit all but the last gather again (gemma3-4b, v5e, fsdp 128). */
 void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
@@ -285,8 +284,7 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * room for all backward passes is there before the loss (llama3-8b/L8_noscan: eight
  * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
  * v5p makes it when it is needed, L4_noscan). So is that of a trip that is taken out, with what it
- * makes again of q, k and v, and the gradient of the context (split--v5e-o03: six
- * bf16[2,8192,20,128] beside the logits; -o00: three bf16[4,2048,32,128]). */
+ * makes again of q, k and v, and the gradient of the context (split--v5e-o03). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
     bool early = !g->looped || (!g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo));

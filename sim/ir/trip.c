@@ -3,9 +3,8 @@
  * updates, behind the loops of all other runs of layers, and what they read waits through those
  * (12 and 4 layers of 4,096 over 16 of v5e, v5p and v6e, gates or q on the host: three
  * bf16[2,4096,14336] and six bf16[2,4096,4096] at the peak of the twelve; 36 of 41 steps of
- * split-tpu; over 64, between gathers, at once), and so do those of sorted experts between gathers
- * (128 experts over 128, two and three runs: bf16[131072,2048] and three of 768 behind all loops on
- * v6e and v5p; on v5e, whose gathers run beside the products, at once). */
+ * split-tpu; over 64, between gathers, at once), and those of sorted experts between gathers, too
+ * (128 experts over 128 of v6e and v5p; on v5e, beside whose products gathers run, at once). */
 #include "sim/ir/trip.h"
 
 #include "base/arena.h"

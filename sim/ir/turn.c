@@ -67,19 +67,15 @@ static bool lone_turns(const struct hb_lower *lo)
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
  * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
  * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192 and
- * mlp_up, attn_out or q, k, v on the host: a second bf16[32,1,8192,4096]; not where they go there
- * themselves, nor where q, k and v are kept) and that of kept attn_out (13B over 32 with mlp_up
- * there: copy.441 and 442); or, where attention contexts are kept, that of these (8B,f16,qkv+ctx:
- * copy.238), between gathers and beside tensor parallelism, too; in an accumulation loop that one
- * alone (8B,v6e,f16,a2: copy.444). Stacks of casts end before it, when that trip's are sliced, and
- * each stack with its copy; on v5e they stay to the end. So does the inner loop of an outer block
- * that is made again (12 layers by 2, v5e, data 2 and fsdp 64, contexts, q and v on the host:
- * copy.606 and copy.607, bf16[6,8,2048,2048] of inputs and attn_out, in each trip of the other).
+ * mlp_up on the host: a second bf16[32,1,8192,4096]; not where they go there themselves, nor where
+ * q, k and v are kept) and that of kept attn_out; or, where attention contexts are kept, that of
+ * these, between gathers and beside tensor parallelism, too; in an accumulation loop that one
+ * alone. Stacks of casts end before it, when that trip's are sliced, and each stack with its copy;
+ * on v5e they stay to the end. So does the inner loop of an outer block that is made again.
  *
  * Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
  * inputs the other way round beside a data axis (13B over 64 and 2, contexts kept, with mlp_gate on
- * the host: copy.209 and 210); there a kept attention output's, too (8B over 16 and 4 of v5e, two
- * sequences: copy.240 and copy.235; between rings of one sequence neither). */
+ * the host: copy.209 and 210); there a kept attention output's, too (two sequences). */
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
@@ -107,9 +103,8 @@ static uint32_t turned_copy(struct hb_lower *lo, const struct hb_group *g, uint3
                    hb_buf_shape(lo, stack));
 }
 
-/* The trip reads the other stacks behind it (48 layers of qwen2.5-14b, v5p, data 4 and fsdp 8, q on
- * the host: bf16[48,2,8192,13824] of kept gates beside copy.315 of layer inputs): marks write the
- * copy, too, and so are of its turn. */
+/* The trip reads the other stacks behind it (qwen2.5-14b, v5p, data 4 and fsdp 8, q on the host:
+ * kept gates beside copy.315 of layer inputs): marks write the copy, too, and are of its turn. */
 static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t stack,
                       const uint32_t stacks[HB_TURNED])
 {
@@ -139,9 +134,9 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
 }
 
 /* On v5e the copies come before the loss and lie beside the stacks until the layers have run
- * backwards (24 layers of 5120 features, one sequence of 32768 over 64: copy.287 between the
- * loops): the scheduler that hides latencies counts with a loop's body what is read behind the
- * loop, not what is read in it alone. Where that is too much sim/ir/again puts them behind. */
+ * backwards (5120 features, one sequence of 32768 over 64): the scheduler that hides latencies
+ * counts with a loop's body what is read behind the loop, not what is read in it alone. Where that
+ * is too much sim/ir/again puts them behind. */
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 {
     if (is_v5e_order(lo))

@@ -69,7 +69,7 @@ bool hb_body_sorts_beside(const struct hb_body *b)
  * where it is more than its rows of both widths, which it sets free (mixtral over 64: 896 MiB
  * behind 80 and 280). Those in rings wait as well (moeFG/base). v5e's sorted ones, whose sums come
  * behind all three, do not: down's behind the first gradient of rows, that one's own, then the
- * others (deepseek-moe-16b, fsdp 64, data 2: rows at 487, bf16[64,1408,2048] from 492). */
+ * others (deepseek-moe-16b, fsdp 64, data 2). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
