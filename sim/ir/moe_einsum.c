@@ -145,8 +145,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
  * gradient of the outputs first, of the weights last, from outputs made again as soon as those are
  * gone (olmoe over 4 to 256: bf16[8,4096,64,640] from 243 to 246 and from 275 on). CUDA makes the
  * weights' gradient of one sequence last where no gather is to hide behind it (64 experts of a
- * device, 8192 tokens), and above the limit the weights are made again after it on both. ROCm makes
- * it last, from outputs made again, when the weights are gone (olmoe, fsdp 16 with tensor 2). */
+ * device), and above the limit the weights are made again after it on both. ROCm makes it last. */
 static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
 {
     bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);
