@@ -236,8 +236,7 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
                                                 .flops = 2.0 * (double)r->rows * (double)d,
                                                 .back_in = 3});
     /* XLA:TPU makes the gradient of the outputs first; they themselves are made again, for the
-     * router's, behind the activation's gradient (phimoe,v5p,f64: bf16[65536,4096] from 226, again
-     * from 260, gate and up from 249, their gradients at 255; olmoe,v6e,f8 at 247 and 298). */
+     * router's, behind the activation's gradient (phimoe,v5p,f64: at 226 and 260, behind 255). */
     struct hb_step_op *step = &y->steps[y->step_count - 1];
     for (uint32_t i = first; i < y->step_count; i++)
         step->first_last = step->first_last || y->steps[i].makes_off;

@@ -43,7 +43,8 @@ static void hold(struct hb_lower *lo, struct hb_group *g, uint32_t place, int v,
 static bool comes_last(const struct hb_lower *lo, const struct hb_block *b)
 {
     bool sorts = hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe) && !hb_accumulates(lo);
-    return hb_in_rings(lo) || (lo->habits->rings && sorts && !hb_gathers_beside(lo));
+    bool gathers = lo->habits->rings && !hb_gathers_beside(lo);
+    return hb_in_rings(lo) || (sorts && gathers && hb_ways(lo, HB_AX_SEQUENCE) == 1);
 }
 
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
