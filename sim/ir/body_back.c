@@ -625,9 +625,8 @@ static void remake_attention(struct hb_body *b)
 static void let_go_of_weights(struct hb_body *b, const struct hb_step_op *s)
 {
     bool inside = (b->y->values[s->out[0]].tags & 1u << HB_TN_LAYER_IN) != 0;
-    const struct hb_moe *m = &b->y->block->moe;
-    if (inside && b->lo->habits->rings && !b->lo->maxtext && m->experts > 0 &&
-        m->dispatch == HB_DISPATCH_EINSUM)
+    if (inside && b->lo->spec->compiler == HB_XLA_TPU && !hb_head_own_loss(b->lo) &&
+        hb_block_mixes(b->y->block) && b->y->block->moe.dispatch == HB_DISPATCH_EINSUM)
         hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 

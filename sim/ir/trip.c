@@ -42,9 +42,9 @@ static void hold(struct hb_lower *lo, struct hb_group *g, uint32_t place, int v,
 
 static bool comes_last(const struct hb_lower *lo, const struct hb_block *b)
 {
+    bool gathers = hb_weight_gathers_plain(lo) || hb_weight_gathers_apart(lo);
     bool sorts = hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe) && !hb_accumulates(lo);
-    bool gathers = lo->habits->rings && !hb_gathers_beside(lo);
-    return hb_in_rings(lo) || (sorts && gathers && hb_ways(lo, HB_AX_SEQUENCE) == 1);
+    return hb_in_rings(lo) || (gathers && sorts && lo->local.seq == lo->spec->batch.seq);
 }
 
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
