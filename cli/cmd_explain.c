@@ -122,9 +122,12 @@ static void print_why(const struct printer *p)
 
 static const char *when_text(enum hb_story_when when)
 {
-    return when == HB_WHEN_TRAINS ? "if it trains: "
-           : when == HB_WHEN_RUNS ? "if it only runs a model: "
-                                  : "";
+    static const char *const texts[] = {[HB_WHEN_ANY] = "",
+                                        [HB_WHEN_TRAINS] = "if it trains: ",
+                                        [HB_WHEN_RUNS] = "if it only runs a model: ",
+                                        [HB_WHEN_DEVICE] = "if it was a device's memory: ",
+                                        [HB_WHEN_HOST] = "if it was the host's: "};
+    return texts[when];
 }
 
 static void print_knobs(const struct printer *p)

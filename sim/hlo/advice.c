@@ -50,6 +50,8 @@ static const struct rule {
     {HB_KNOB_HOST_MEMORY, KIND(HOST), OF(UNKNOWN), 0, 0},
     {HB_KNOB_BLOCKS, ANY, OF(ONCHIP), 0, 0},
     {HB_KNOB_FAULT, ANY, OF(FAULT), 0, 0},
+    {HB_KNOB_FEWER, KIND(LIBRARY), OF(COMMUNICATOR), IF(GROWS) | IF(RUNS), 0},
+    {HB_KNOB_BATCH, KIND(LIBRARY), OF(COMMUNICATOR), IF(GROWS), 0},
     {HB_KNOB_SMALLER_POOL, ANY, OF(COMMUNICATOR), 0, 0},
     {HB_KNOB_ORDER, KIND(TORCH_CORRUPT), ANY, 0, 0},
     {HB_KNOB_DUMP, KIND(CORRUPT), ANY, 0, 0},
@@ -208,6 +210,14 @@ static bool has_engine(const struct hb_log *log)
            log->framework[HB_FW_LOG_ONNX];
 }
 
+/* Nothing but PyTorch is named whose pool it may be, and no communication library failed. */
+static bool grows(const struct hb_log *log)
+{
+    return log->framework[HB_FW_LOG_TORCH] && !log->framework[HB_FW_LOG_JAX] &&
+           !log->framework[HB_FW_LOG_TENSORFLOW] && !has_engine(log) &&
+           !hb_log_seen(log, HB_LOG_NCCL);
+}
+
 static uint64_t bit_if(bool holds, enum hb_trait trait)
 {
     return holds ? BIT(trait) : 0;
@@ -227,7 +237,7 @@ static uint64_t traits_of(const struct teller *t)
            bit_if(s->framework < HB_FW_LOG_JAX, HB_TRAIT_TRAINER) |
            bit_if(t->log->framework[HB_FW_LOG_JAX], HB_TRAIT_JAX) |
            bit_if(s->framework == HB_FW_LOG_TENSORRT, HB_TRAIT_TENSORRT) |
-           bit_if(hb_teller_is_least(t), HB_TRAIT_LEAST) |
+           bit_if(grows(t->log), HB_TRAIT_GROWS) | bit_if(hb_teller_is_least(t), HB_TRAIT_LEAST) |
            bit_if(hb_str_same(t->log->setting[HB_SET_REMAT], "full"), HB_TRAIT_REMAT) |
            bit_if(mark[HB_MARK_SAVES], HB_TRAIT_SAVES) |
            bit_if(mark[HB_MARK_GATHERS], HB_TRAIT_WHOLE) |
@@ -356,13 +366,26 @@ static void part_first(const struct teller *t, uint64_t traits)
     bool less = first == HB_KNOB_BATCH || first == HB_KNOB_FEWER || first == HB_KNOB_DUMP;
     bool again = first == HB_KNOB_REMAT && traits & IF(LEAST);
     if (sure || s->cause == HB_CAUSE_NONE || !(less || again) || !hb_teller_is_open(t) ||
-        !(BIT(s->kind) & (TORCH | WORDS)))
+        !(BIT(s->kind) & (TORCH | WORDS | KIND(LIBRARY))))
         return;
     bool least = traits & IF(LEAST) && !(traits & IF(REMAT));
     enum hb_knob training = least ? HB_KNOB_REMAT : HB_KNOB_BATCH;
     bool trains = first != HB_KNOB_FEWER && !(traits & IF(RUNS));
     put_first(s, trains ? HB_KNOB_FEWER : training, trains ? HB_WHEN_RUNS : HB_WHEN_TRAINS);
     put_first(s, trains ? training : HB_KNOB_FEWER, trains ? HB_WHEN_TRAINS : HB_WHEN_RUNS);
+}
+
+/* Where nothing tells whose memory it was the host's comes behind what is for a device. */
+static void part_owner(struct hb_story *s)
+{
+    int i = 0;
+    while (i < s->knob_count && s->knobs[i].when != HB_WHEN_ANY)
+        i++;
+    if (i == 0 && s->knob_count)
+        s->knobs[i++].when = HB_WHEN_DEVICE;
+    int last = s->knob_count < HB_STORY_KNOBS ? s->knob_count++ : HB_STORY_KNOBS - 1;
+    memmove(s->knobs + i + 1, s->knobs + i, (size_t)(last - i) * sizeof *s->knobs);
+    s->knobs[i] = (struct hb_story_knob){HB_KNOB_HOST_MEMORY, -1, HB_WHEN_HOST};
 }
 
 void hb_advise(const struct teller *t)
@@ -382,4 +405,6 @@ void hb_advise(const struct teller *t)
             add(t, traits, r->knob, frees > 0 ? frees : -1);
     }
     part_first(t, traits);
+    if (traits & IF(ANYONES))
+        part_owner(t->story);
 }

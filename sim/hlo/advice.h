@@ -21,6 +21,7 @@ enum hb_trait {
     HB_TRAIT_TRAINER, /* one that only trains does it */
     HB_TRAIT_JAX,
     HB_TRAIT_TENSORRT,
+    HB_TRAIT_GROWS,  /* PyTorch: its pool takes no more than the program's tensors did */
     HB_TRAIT_LEAST,  /* one sequence at a time */
     HB_TRAIT_REMAT,  /* recomputes whole layers already */
     HB_TRAIT_SAVES,  /* a checkpoint is written */
@@ -52,6 +53,7 @@ enum hb_trait {
     HB_TRAIT_BESIDE,    /* much stands beside the framework's pool */
     HB_TRAIT_RESHARDS,  /* tensors are gathered to be sharded otherwise */
     HB_TRAIT_NOTHING,   /* the message has nothing to say: all its figures are zero */
+    HB_TRAIT_ANYONES,   /* nothing tells whose memory it was, the host's or a device's */
     HB_TRAIT_COUNT
 };
 

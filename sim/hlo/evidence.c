@@ -166,16 +166,12 @@ void hb_evidence_take(struct hb_evidence_reader *r, struct hb_span line)
 
 struct hb_evidence hb_evidence_sum(const struct hb_evidence_reader *r)
 {
-    struct hb_evidence sum = {hb_evidence_bias.trains, hb_evidence_bias.teaches, 0, 0};
-    int64_t lower = 0, upper = 0;
+    struct hb_evidence sum = {hb_evidence_bias.trains, hb_evidence_bias.teaches, 0};
     for (size_t i = 0; i < count_words(); i++) {
         const struct hb_evidence_word *word = &hb_evidence_words[i];
         sum.trains += r->seen[i] ? word->trains : 0;
         sum.teaches += r->seen[i] ? word->teaches : 0;
         sum.words += r->seen[i] && word->trains;
-        lower -= r->seen[i] && word->trains < 0 ? word->trains : 0;
-        upper += r->seen[i] && word->trains > 0 ? word->trains : 0;
     }
-    sum.against = sum.trains > 0 ? lower : upper;
     return sum;
 }

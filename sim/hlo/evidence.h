@@ -33,8 +33,7 @@ enum hb_report {
 struct hb_evidence {
     int64_t trains;
     int64_t teaches;
-    int64_t words;   /* that have a weight for `trains` */
-    int64_t against; /* what speaks for the other sign of `trains` */
+    int64_t words; /* that have a weight for `trains` */
 };
 
 struct hb_evidence_reader;

@@ -196,7 +196,9 @@ enum hb_log_mark {
     HB_MARK_PIECES,     /* somebody says that it is fragmentation */
     HB_MARK_NARRATED,   /* somebody tells of himself: "I tried ..." */
     HB_MARK_FILLS_HOST, /* what fills the host's memory */
+    HB_MARK_HOST,       /* the host's memory is named */
     HB_MARK_OF_DEVICE,  /* a refusal that names a device */
+    HB_MARK_DEVICE,     /* a device, or what only runs on one, is named anywhere */
     HB_MARK_CHANGE,     /* of a program's source: what is done about memory, not what happened */
     HB_MARK_DEFINES,    /* it is said what such a refusal is, whoever meets it */
     HB_MARK_PRINTED,    /* a refusal, or a process that was ended, is a line of its own */

@@ -423,7 +423,8 @@ static struct hb_figures read_figures(struct hb_sentence *l, struct refusal *ref
         refusal->report = HB_REPORT_TOLD;
     if (refusal->killed)
         f.wanted.bytes = -1; /* "a memory request of 30Mi": what was set, not asked for */
-    if (refusal->report == HB_REPORT_NONE || refusal->crash || !(refusal->killed || request))
+    if (refusal->report == HB_REPORT_NONE || refusal->crash ||
+        !(request || (refusal->killed && refusal->line)))
         f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
     if (f.wanted.bytes < 0 && tensor_of_torch(l->span, &tensor))
         f.wanted = tensor;
@@ -449,6 +450,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     if (is_faulty(r, l) || HB_SPAN_HAS_ANY(s, texts))
         return;
     hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
+    hb_form_log(r)->mark[HB_MARK_HOST] += hb_refusal_names_host(l);
     hb_form_log(r)->mark[HB_MARK_DEFINES] += hb_supposed_defines(l);
     struct refusal refusal = read_refusal(r, l);
     if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))

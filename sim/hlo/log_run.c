@@ -315,6 +315,7 @@ static const struct hb_form rows[] = {
     MARK("JaxRuntimeError", JAX),
     MARK("torch.", TORCH),
     MARK("PyTorch", TORCH),
+    MARK("when calling `c", TORCH), /* a library, as PyTorch tells of it */
     MARK("tensorflow/core/", TENSORFLOW),
     MARK("tensorflow\\core\\", TENSORFLOW),
     MARK("ggml_", GGML),

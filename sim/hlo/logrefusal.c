@@ -475,8 +475,19 @@ static bool is_grown(const struct hb_sentence *l, int i)
 static bool is_memory_error(const struct hb_sentence *l, int i)
 {
     return hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
-           hb_span_starts(l->word[i].span, "Memory") &&
+           hb_span_starts(l->word[i].span, "Memory") && !hb_sentence_is(l, i - 1, "of") &&
            l->word[i].span.end == l->word[i + 1].span.at;
+}
+
+/* Of the interpreter's own memory: a device's library says what it wanted, or has a stack behind.
+ */
+static bool has_memory_error(const struct hb_sentence *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (is_memory_error(l, i) && !hb_sentence_has(l, ALLOCS) &&
+            !hb_sentence_has_word(l, "traceback"))
+            return true;
+    return false;
 }
 
 /* "No space left on device while creating shared memory segment", "unable to open shared memory
@@ -668,9 +679,8 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l)
            hb_sentence_has_pair(l, "memory", "map") || hb_sentence_has_pair(l, "usm", "host") ||
            hb_sentence_has_pair(l, "heap", "space") || hb_sentence_has_pair(l, "off", "heap") ||
            is_errno(l) ||
-           (is_memory_error(l, 0) &&
-            (l->count == 2 || (l->word[1].keys &&
-                               !hb_sentence_has(l, ALLOCS)))); /* a device's says what it wanted */
+           hb_sentence_has_pair(l, "you", "tried") || /* PyTorch's allocator of the host */
+           has_memory_error(l);
 }
 
 /* "RAM", "CPU memory", "the machine's memory"; not "GPU RAM" */
@@ -684,6 +694,14 @@ static bool is_host_memory(const struct hb_sentence *l, int i)
     int whose = hb_sentence_next(l, i, FAR, owners); /* "the memory of my machine" */
     return hb_sentence_is(l, i, "ram") || (whose > 0 && hb_sentence_is(l, whose - 2, "of")) ||
            (!hb_sentence_is(l, i, "mem") && hb_sentence_is_any(l, i - 1, owners));
+}
+
+bool hb_refusal_names_host(const struct hb_sentence *l)
+{
+    for (int i = 0; i < l->count; i++)
+        if (is_host_memory(l, i) || is_memory_error(l, i))
+            return true;
+    return false;
 }
 
 /* "loading the dataset takes up too much memory" */

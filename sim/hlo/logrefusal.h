@@ -30,6 +30,8 @@ bool hb_refusal_is_of_host(const struct hb_sentence *l);
 /* "CPU memory keeps growing", "loading takes 100 GB of RAM": what fills the host's memory, of which
  * it is not said that it ran out. */
 bool hb_refusal_fills_host(const struct hb_sentence *l);
+/* Whether the host's memory is named, and be it how much there is. */
+bool hb_refusal_names_host(const struct hb_sentence *l);
 /* "The RAM usage goes up until it crashes": what came of that; -1: nothing. */
 int hb_refusal_host_crash(const struct hb_sentence *l);
 

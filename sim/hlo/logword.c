@@ -64,12 +64,15 @@ static struct hb_word take_text(struct hb_span *s)
     return word;
 }
 
-/* "768,768": a width and a height, no thousands. */
-static bool is_pair(struct hb_span s)
+/* "128,128", "64,64,64": a shape, whose parts are alike. */
+static bool is_shape(struct hb_span s)
 {
     const char *comma = memchr(s.at, ',', (size_t)(s.end - s.at));
-    return comma && comma - s.at == s.end - comma - 1 &&
-           memcmp(s.at, comma + 1, (size_t)(comma - s.at)) == 0;
+    size_t len = comma ? (size_t)(comma - s.at) : 0;
+    for (const char *at = comma; at && at < s.end; at += len + 1)
+        if (*at != ',' || (size_t)(s.end - at) <= len || memcmp(s.at, at + 1, len) != 0)
+            return false;
+    return comma;
 }
 
 /* What is glued to a number that makes it no amount: a share, a shape, a rate, a name. */
@@ -108,8 +111,8 @@ static struct hb_word take_number(struct hb_span *s, bool negative)
     word.span = (struct hb_span){s->at, read ? rest.at : digits.at};
     s->at = word.span.end;
     bool named = !word.has_unit && s->at < s->end && is_letter(*s->at);
-    bool pair = !word.has_unit && is_pair(word.span);
-    if (!read || negative || named || pair || is_glued(*s))
+    bool shape = !word.has_unit && is_shape(word.span);
+    if (!read || negative || named || shape || is_glued(*s))
         word.amount.bytes = -1;
     if (s->at < s->end && *s->at == '%') {
         word.amount.bytes = -1;

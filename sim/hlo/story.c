@@ -130,13 +130,11 @@ bool hb_teller_generates(const struct teller *t)
 
 bool hb_teller_is_open(const struct teller *t)
 {
-    /* Of texts below SURE a third is of the other kind, in eight folds; of those up to SURER one in
-     * ten where words speak for the other kind, too, else one in twenty. */
-    enum { SURE = 200, SURER = 300, AGAINST = 100 };
+    /* Below, one text in five is of the other kind, in eight folds; above, one in sixty. */
+    enum { SURE = 300 };
     const int64_t *mark = t->log->mark;
-    bool opposed = t->log->evidence.against >= AGAINST;
     return !mark[HB_MARK_STEP_NAMED] && !is_run(mark) && !mark[HB_MARK_BACKWARD] &&
-           !mark[HB_MARK_UPDATES] && llabs(t->log->evidence.trains) < (opposed ? SURER : SURE);
+           !mark[HB_MARK_UPDATES] && llabs(t->log->evidence.trains) < SURE;
 }
 
 bool hb_teller_is_least(const struct teller *t)
@@ -399,10 +397,11 @@ static bool is_shown(const struct hb_log *log, enum hb_log_kind kind)
     return log->message[kind].report >= (is_of_change(log) ? HB_REPORT_TOLD : HB_REPORT_SAID);
 }
 
-/* What the text of a change mentions: "adds handling of OOM". */
+/* What the text of a change mentions: "adds handling of OOM"; a fault that no program printed. */
 static bool is_mere_word(const struct hb_log *log, enum hb_log_kind kind)
 {
-    return is_of_change(log) && log->message[kind].report == HB_REPORT_NONE;
+    return is_of_change(log) && (log->message[kind].report == HB_REPORT_NONE ||
+                                 (kind == HB_LOG_FAULT && !log->mark[HB_MARK_PRINTED]));
 }
 
 /* What a program that failed of something else had told of its memory before: no failure. */
@@ -539,7 +538,12 @@ const char *hb_story_set(const struct hb_story *story, enum hb_knob knob)
 
 const char *hb_when_key(enum hb_story_when when)
 {
-    return when == HB_WHEN_TRAINS ? "trains" : when == HB_WHEN_RUNS ? "runs" : NULL;
+    static const char *const keys[] = {[HB_WHEN_ANY] = NULL,
+                                       [HB_WHEN_TRAINS] = "trains",
+                                       [HB_WHEN_RUNS] = "runs",
+                                       [HB_WHEN_DEVICE] = "device",
+                                       [HB_WHEN_HOST] = "host"};
+    return keys[when];
 }
 
 #define HB_ENUM(name, key, title) key,

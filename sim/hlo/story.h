@@ -56,8 +56,9 @@ struct hb_story_group {
     int64_t padding_bytes; /* of all */
 };
 
-/* For which program a knob is meant, where the log leaves open what it does. */
-enum hb_story_when { HB_WHEN_ANY, HB_WHEN_TRAINS, HB_WHEN_RUNS };
+/* For which program a knob is meant, where the log leaves open what it does, or for whose memory,
+ * where that is open. */
+enum hb_story_when { HB_WHEN_ANY, HB_WHEN_TRAINS, HB_WHEN_RUNS, HB_WHEN_DEVICE, HB_WHEN_HOST };
 
 struct hb_story_knob {
     enum hb_knob knob;
@@ -110,7 +111,7 @@ int hb_story_commands(struct hb_arena *arena, const struct hb_log *log,
                       const struct hb_story *story, struct hb_story_model model,
                       const char *out_lines[4]);
 
-/* "trains", "runs"; null: any program. */
+/* "trains", "runs", "device", "host"; null: any program. */
 const char *hb_when_key(enum hb_story_when when);
 const char *hb_cause_key(enum hb_cause cause);
 const char *hb_cause_title(enum hb_cause cause);

@@ -222,6 +222,19 @@ static bool is_of_host(const struct teller *t)
            !t->log->mark[HB_MARK_OF_DEVICE] && !hb_log_seen(t->log, HB_LOG_PLAIN);
 }
 
+/* Whether memory ran short and neither figures nor any word tell whose: the host's is named beside
+ * it, or no device is, nothing that only runs on one, and nothing is trained. A quarter of such
+ * threads end with the host's. */
+static bool is_anyones(const struct teller *t)
+{
+    bool named = t->log->mark[HB_MARK_DEVICE] > 0;
+    for (int i = 0; i < HB_FW_LOG_COUNT; i++)
+        named = named || t->log->framework[i];
+    bool open = !named && (!hb_teller_trains(t) || hb_teller_is_open(t));
+    return t->story->kind == HB_LOG_ANY && t->story->cause == HB_CAUSE_UNKNOWN &&
+           t->story->available_bytes < 0 && (open || t->log->mark[HB_MARK_HOST]);
+}
+
 /* A refusal in anybody's words: by its figures, and by what the log tells of the program. */
 void hb_tell_refusal(const struct teller *t)
 {
@@ -256,6 +269,10 @@ void hb_tell_refusal(const struct teller *t)
     l.updates = hb_teller_updates(t);
     l.pieces = t->log->mark[HB_MARK_PIECES] > 0;
     hb_teller_decide(t, &l);
+    if (is_anyones(t)) {
+        hb_teller_trait(t, true, HB_TRAIT_ANYONES);
+        s->because = "The log does not even tell whose memory it was, the host's or a device's.";
+    }
     hb_teller_frees(t, HB_KNOB_OTHERS, l.others);
     if (s->cause != HB_CAUSE_LIMIT)
         note_times(t);

@@ -14,7 +14,7 @@
 table=tests/golden/logs/wild.txt
 
 # What the last run says, as in the table: a line for each advice that comes first for its kind of program. A cause that is
-# only supposed has a ? behind it.
+# only supposed has a ? behind it; advice for the case that it was the host's memory stands for that cause.
 said() {
     awk '/^  "known": false/ { print "- - nothing -"; exit }
         function value() { v = $2; gsub(/[",]/, "", v); return v == "null" ? "-" : v }
@@ -23,10 +23,11 @@ said() {
         /^  "cause":/ { cause = value() (supposed ? "?" : "") }
         /^  "supposed": true/ { supposed = 1 }
         /^      "knob":/ { knob = value() }
-        /^      "when":/ { when = value(); if (!count++ || (when != "-" && parted)) knobs[count] = knob; parted = when != "-" }
+        /^      "when":/ { when = value(); if (!count++ || (when != "-" && parted)) { knobs[count] = knob; whose[count] = when }
+                           parted = when != "-" }
         END { if (!cause) exit
               if (!count) knobs[count = 1] = "-"
-              for (i = 1; i <= count; i++) if (i in knobs) print wanted, available, cause, knobs[i] }' "$1"
+              for (i = 1; i <= count; i++) if (i in knobs) print wanted, available, whose[i] == "host" ? "host_memory" (supposed ? "?" : "") : cause, knobs[i] }' "$1"
 }
 
 awk -v dir="$work" '/^@ / { file = sprintf("%s/wild.%03d", dir, ++n)
@@ -152,6 +153,25 @@ for text in 'the conference code=if it trains: fewer' 'after training, inference
     expect 0 hbmsim explain "$work/trains.log"
     out_has "1. ${text#*=}"
 done
+
+# Whose memory it was is left open where no device is named, or the host's beside it: then both come first.
+rows <<'EOR'
+when=device when=host first=fewer_requests|Out of memory when parsing a long document\nsample: infer, server
+when=trains when=runs when=host|I'm getting "out of memory" errors on a droplet.
+when=host|OOM on 8 samples\nThe GPU is free, the machine has 16 GB of RAM.
+cause=unknown no=host_memory|OOM on 8 samples\nThe GPU is free.
+no=host_memory|CUDA out of memory on a machine with 16 GB of RAM
+cause=host_memory|when i train it often come error : MemoryError , then it quit
+cause=unknown|it often come error : OutOfMemoryError , then it quit
+wanted_bytes=20971520 cause=host_memory|not enough memory: you tried to allocate 20971520 bytes
+# PyTorch's pool holds what the program's tensors took: less at once leaves a library its room; other pools are set.
+first=smaller_batch cause=communicator|Epoch 3, optimizer\nCUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\nloss.backward()
+first=smaller_pool cause=communicator|failed to create cublas handle: CUBLAS_STATUS_ALLOC_FAILED
+# No figures: a shape, what somebody added before a process was killed. A fault that a change speaks of is nothing.
+wanted_bytes=null|OOM with an input of (128,128,128) on the GPU
+wanted_bytes=null cause=host_memory|I added a 6GB swap to the 4GB of memory, but it gets killed by the OOM killer
+silent|# fix: surface the loss of a device\nA large model can trigger a device lost, a watchdog reset.
+EOR
 
 # Of a server the share comes first; what nobody is said to hold is told.
 printf 'vLLM worker: gpu_memory_utilization=0.9\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 546.00 MiB. GPU 0 has a total capacity of 15.77 GiB of which 514.19 MiB is free. Of the allocated memory 13.73 GiB is allocated by PyTorch, and 736.86 MiB is reserved by PyTorch but unallocated.\n' >"$work/serve.log"
