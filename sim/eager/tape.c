@@ -40,15 +40,9 @@ int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
     return 0;
 }
 
-/* In the order in which they were made, as the program's run gives them back. */
+/* In whatever order; an allocator comes to the same blocks. */
 static void give_dead(struct hb_tape *t)
 {
-    for (uint32_t i = 0; i < t->dead_count; i++) {
-        uint32_t one = t->dead[i], at = i;
-        for (; at && t->dead[at - 1] > one; at--)
-            t->dead[at] = t->dead[at - 1];
-        t->dead[at] = one;
-    }
     if (t->reel)
         hb_reel_note(t, t->reel);
     for (uint32_t i = 0; i < t->dead_count; i++)

@@ -5,25 +5,33 @@
 #include "sim/engine/caching.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/size.h"
 #include "sim/engine/heap_cuda.h"
 #include "sim/engine/live.h"
 
-/* While it runs `live` has all buffers, each in its own place. */
+#define SEGMENT_BYTES (INT64_C(1) << 44) /* how far apart addresses of segments are, at least */
+
+/* While it runs `lives` has all buffers, each in its own place. */
 struct run {
     const struct hb_program *p;
     struct hb_memory *out;
     struct hb_arena *arena;
     struct hb_live *lives;
+    struct hb_cuda *cuda;
+    uint32_t *block;  /* by buffer; HB_NONE: not there */
+    int64_t most;     /* allocated bytes at peak_op */
+    int64_t segments; /* that have addresses */
 };
 
 /* start: first op that writes it, -1: argument, NEVER; end: last op that touches it, op_count: it
  * is kept. */
 enum { NEVER = -2 };
 
-static void find_lives(struct run *r)
+/* All but when they start. */
+static void find_ends(struct run *r)
 {
     const struct hb_program *p = r->p;
     for (uint32_t i = 0; i < p->buf_count; i++) {
@@ -31,96 +39,69 @@ static void find_lives(struct run *r)
         r->lives[i] = (struct hb_live){i, b->argument ? -1 : NEVER,
                                        b->output ? (int32_t)p->op_count : NEVER, b->bytes};
     }
-    for (uint32_t op = 0; op < p->op_count; op++) {
+    for (uint32_t op = p->op_count; op-- > 0;) {
         const struct hb_op *o = &p->ops[op];
-        for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
-            struct hb_live *l = &r->lives[p->refs[o->refs_at + k]];
-            if (l->start == NEVER)
-                l->start = (int32_t)op;
-            if (l->end < (int32_t)op)
-                l->end = (int32_t)op;
-        }
+        const uint32_t *refs = p->refs + o->refs_at;
+        for (uint32_t k = 0; k < o->read_count + o->write_count; k++)
+            if (r->lives[refs[k]].end == NEVER)
+                r->lives[refs[k]].end = (int32_t)op;
     }
 }
 
-/* Of those that live at all. */
-static void list_lives(struct run *r)
+static void take(struct run *r, uint32_t buf)
 {
-    struct hb_memory *out = r->out;
-    int32_t last = (int32_t)r->p->op_count - 1;
-    for (uint32_t i = 0; i < r->p->buf_count; i++) {
-        struct hb_live l = r->lives[i];
-        if (l.start < -1)
+    int64_t bytes = r->lives[buf].bytes, *address = &r->out->offset_of[buf];
+    if (bytes <= 0)
+        return;
+    r->block[buf] = hb_cuda_take(r->cuda, bytes, r->p->bufs[buf].pool, address);
+    r->segments = hb_larger(r->segments, *address / SEGMENT_BYTES + 1);
+}
+
+/* What an op was the last to touch. In whatever order blocks are given back, the same ones are
+ * joined. */
+static void give_dying(struct run *r, const struct hb_op *o, int32_t op)
+{
+    const uint32_t *refs = r->p->refs + o->refs_at;
+    for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
+        uint32_t *block = &r->block[refs[k]];
+        if (r->lives[refs[k]].end != op || *block == HB_NONE)
             continue;
-        out->parts[out->part_count++] = (struct hb_live_part){
-            out->live_count, {l.start < 0 ? 0 : l.start, l.end > last ? last : l.end}};
-        out->live[out->live_count++] = l;
+        hb_cuda_give(r->cuda, *block);
+        *block = HB_NONE;
     }
 }
 
-/* The allocator's state while the program runs. */
-struct walk {
-    struct hb_cuda *cuda;
-    uint32_t *block; /* by buffer */
-    uint32_t *dying; /* buffers by their last op: first of each list, */
-    uint32_t *next;  /* and the next of the same */
-    int64_t most;    /* allocated bytes at peak_op */
-};
-
-static void take(struct run *r, struct walk *w, uint32_t buf)
+static void run_op(struct run *r, uint32_t op)
 {
-    int64_t bytes = r->lives[buf].bytes;
-    if (bytes > 0)
-        w->block[buf] = hb_cuda_take(w->cuda, bytes, r->p->bufs[buf].pool, &r->out->offset_of[buf]);
-}
-
-static void give_dying(struct run *r, struct walk *w, uint32_t op)
-{
-    for (uint32_t b = w->dying[op]; b != HB_NONE; b = w->next[b])
-        if (r->lives[b].bytes > 0)
-            hb_cuda_give(w->cuda, w->block[b]);
-}
-
-static void list_dying(struct run *r, struct walk *w)
-{
-    uint32_t ops = r->p->op_count;
-    w->dying = hb_arena_raw(r->arena, ops, sizeof *w->dying);
-    w->next = hb_arena_raw(r->arena, r->p->buf_count, sizeof *w->next);
-    for (uint32_t i = 0; i < ops; i++)
-        w->dying[i] = HB_NONE;
-    for (uint32_t i = r->p->buf_count; i-- > 0;) {
-        int32_t end = r->lives[i].end;
-        if (end < 0 || end >= (int32_t)ops)
+    const struct hb_op *o = &r->p->ops[op];
+    const uint32_t *written = hb_op_writes(r->p, o);
+    for (uint32_t k = 0; k < o->write_count; k++) {
+        if (r->lives[written[k]].start != NEVER)
             continue;
-        w->next[i] = w->dying[end];
-        w->dying[end] = i;
+        r->lives[written[k]].start = (int32_t)op;
+        take(r, written[k]);
     }
+    int64_t now = hb_cuda_allocated(r->cuda);
+    if (now > r->most) {
+        r->most = now;
+        r->out->peak_op = (int32_t)op;
+    }
+    give_dying(r, o, (int32_t)op);
 }
 
-static void walk_ops(struct run *r, struct walk *w)
+static void run_ops(struct run *r)
 {
     const struct hb_program *p = r->p;
-    struct hb_memory *out = r->out;
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (r->lives[i].start == -1)
-            take(r, w, i);
-    w->most = hb_cuda_allocated(w->cuda);
+            take(r, i);
+    r->most = hb_cuda_allocated(r->cuda);
     for (uint32_t op = 0; op < p->op_count; op++) {
-        const struct hb_op *o = &p->ops[op];
-        const uint32_t *written = hb_op_writes(p, o);
         if (op == p->caching.second_op && p->caching.captures)
-            hb_cuda_release(w->cuda);
+            hb_cuda_release(r->cuda);
         if (op == p->caching.second_op)
-            out->argument_bytes = hb_cuda_allocated(w->cuda);
-        for (uint32_t k = 0; k < o->write_count; k++)
-            if (r->lives[written[k]].start == (int32_t)op)
-                take(r, w, written[k]);
-        int64_t now = hb_cuda_allocated(w->cuda);
-        if (now > w->most) {
-            w->most = now;
-            out->peak_op = (int32_t)op;
-        }
-        give_dying(r, w, op);
+            r->out->argument_bytes = hb_cuda_allocated(r->cuda);
+        run_op(r, op);
     }
 }
 
@@ -132,23 +113,39 @@ static int compare_at_peak(const void *a, const void *b)
     return left->buf < right->buf ? -1 : left->buf > right->buf;
 }
 
-static bool is_at_peak(const struct hb_memory *out, const struct hb_live *l)
+static bool is_at_peak(const struct hb_live *l, int32_t peak)
 {
-    return l->start <= out->peak_op && l->end >= out->peak_op && l->bytes;
+    return l->start <= peak && l->end >= peak && l->bytes;
 }
 
-static void list_at_peak(struct run *r)
+/* Of those that live at all; returns how many do at the peak. */
+static uint32_t list_lives(struct run *r)
+{
+    struct hb_memory *out = r->out;
+    int32_t last = (int32_t)r->p->op_count - 1, peak = out->peak_op;
+    uint32_t at_peak = 0;
+    for (uint32_t i = 0; i < r->p->buf_count; i++) {
+        struct hb_live l = r->lives[i];
+        if (l.start < -1)
+            continue;
+        out->parts[out->live_count] = (struct hb_live_part){
+            out->live_count, {l.start < 0 ? 0 : l.start, l.end > last ? last : l.end}};
+        out->live[out->live_count++] = l;
+        at_peak += is_at_peak(&l, peak);
+    }
+    out->part_count = out->live_count;
+    return at_peak;
+}
+
+static void list_at_peak(struct run *r, uint32_t count)
 {
     struct hb_memory *out = r->out;
     int64_t sum = 0;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < out->live_count; i++)
-        count += is_at_peak(out, &out->live[i]);
-    out->at_peak = hb_arena_alloc(r->arena, count, sizeof *out->at_peak);
-    for (uint32_t i = 0; i < out->live_count; i++) {
+    out->at_peak = hb_arena_raw(r->arena, count, sizeof *out->at_peak);
+    for (uint32_t i = 0; out->at_peak_count < count; i++) {
         const struct hb_live *l = &out->live[i];
         const struct hb_buf *b = &r->p->bufs[l->buf];
-        if (!is_at_peak(out, l))
+        if (!is_at_peak(l, out->peak_op))
             continue;
         int64_t bytes = hb_cuda_round(l->bytes);
         out->at_peak[out->at_peak_count++] = (struct hb_at_peak){l->buf, bytes};
@@ -161,28 +158,22 @@ static void list_at_peak(struct run *r)
     qsort(out->at_peak, out->at_peak_count, sizeof *out->at_peak, compare_at_peak);
 }
 
-/* Addresses of a device are far apart: for pictures the segments are put side by side. */
+/* For pictures the segments are put side by side. */
 static void pack_addresses(struct run *r)
 {
-    const int64_t stride = INT64_C(1) << 44;
-    int64_t most = 0;
-    for (uint32_t i = 0; i < r->p->buf_count; i++)
-        most = hb_larger(most, r->out->offset_of[i]);
-    most /= stride;
-    int64_t *top = hb_arena_alloc(r->arena, (size_t)most + 2, sizeof *top);
-    for (uint32_t i = 0; i < r->out->live_count; i++) {
-        int64_t at = r->out->offset_of[r->out->live[i].buf];
-        if (at < 0)
-            continue;
-        int64_t end = at % stride + hb_cuda_round(r->out->live[i].bytes);
-        top[at / stride + 1] = hb_larger(top[at / stride + 1], end);
+    int64_t *top = hb_arena_alloc(r->arena, (size_t)r->segments + 1, sizeof *top);
+    int64_t *offset_of = r->out->offset_of;
+    for (uint32_t i = 0; i < r->p->buf_count; i++) {
+        int64_t *end = &top[offset_of[i] / SEGMENT_BYTES + 1];
+        if (offset_of[i] >= 0)
+            *end =
+                hb_larger(*end, offset_of[i] % SEGMENT_BYTES + hb_cuda_round(r->p->bufs[i].bytes));
     }
-    for (int64_t s = 0; s < most + 1; s++)
+    for (int64_t s = 0; s < r->segments; s++)
         top[s + 1] += top[s];
     for (uint32_t i = 0; i < r->p->buf_count; i++)
-        if (r->out->offset_of[i] >= 0)
-            r->out->offset_of[i] =
-                top[r->out->offset_of[i] / stride] + r->out->offset_of[i] % stride;
+        if (offset_of[i] >= 0)
+            offset_of[i] = top[offset_of[i] / SEGMENT_BYTES] + offset_of[i] % SEGMENT_BYTES;
 }
 
 struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)
@@ -192,20 +183,17 @@ struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)
 }
 
 /* Leaves nothing in the arena. */
-static struct hb_cuda_stats run_ops(struct run *r)
+static struct hb_cuda_stats run_all(struct run *r)
 {
-    const struct hb_program *p = r->p;
-    struct hb_arena *arena = r->arena;
-    struct hb_arena_mark mark = hb_arena_mark(arena);
-    const struct hb_caching *c = &p->caching;
-    struct walk w = {.cuda = hb_cuda_new(arena, hb_caching_limits(c))};
-    w.block = hb_arena_raw(arena, p->buf_count, sizeof *w.block);
-    find_lives(r);
-    list_dying(r, &w);
-    walk_ops(r, &w);
-    list_lives(r);
-    struct hb_cuda_stats stats = hb_cuda_stats(w.cuda);
-    hb_arena_rewind(arena, mark);
+    struct hb_arena_mark mark = hb_arena_mark(r->arena);
+    uint32_t bufs = r->p->buf_count;
+    r->cuda = hb_cuda_new(r->arena, hb_caching_limits(&r->p->caching));
+    r->block = hb_arena_raw(r->arena, bufs, sizeof *r->block);
+    memset(r->block, 0xff, bufs * sizeof *r->block);
+    find_ends(r);
+    run_ops(r);
+    struct hb_cuda_stats stats = hb_cuda_stats(r->cuda);
+    hb_arena_rewind(r->arena, mark);
     return stats;
 }
 
@@ -215,11 +203,10 @@ void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct h
     out->live = hb_arena_raw(arena, p->buf_count, sizeof *out->live);
     r.lives = out->live;
     out->parts = hb_arena_raw(arena, p->buf_count, sizeof *out->parts);
-    for (uint32_t i = 0; i < p->buf_count; i++)
-        out->offset_of[i] = -1;
+    memset(out->offset_of, 0xff, p->buf_count * sizeof *out->offset_of); /* -1 */
     out->peak_op = -1;
     out->heap_align_bytes = out->leaf_align_bytes = hb_cuda_round(1);
-    struct hb_cuda_stats stats = run_ops(&r);
+    struct hb_cuda_stats stats = run_all(&r);
     out->allocated_bytes = stats.peak_allocated_bytes;
     out->reserved_bytes = stats.peak_reserved_bytes;
     out->retries = stats.retries;
@@ -227,6 +214,6 @@ void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct h
     out->output_bytes = out->alias_bytes = out->argument_bytes;
     out->temp_bytes = out->peak_bytes - out->argument_bytes;
     out->live_temp_bytes = out->allocated_bytes - out->argument_bytes;
-    list_at_peak(&r);
+    list_at_peak(&r, list_lives(&r));
     pack_addresses(&r);
 }

@@ -1,5 +1,6 @@
-/* Blocks in one array, linked by address within their segment; free ones of a pool in classes by
- * size, each sorted by address: see heap_cuda.h. */
+/* Blocks in one array, linked by address within their segment; free ones of a pool in bins of
+ * sizes up to an eighth apart, each sorted by size and address, and marks of those that have any:
+ * see heap_cuda.h. */
 #include "sim/engine/heap_cuda.h"
 
 #include <string.h>
@@ -13,13 +14,25 @@
 #define MIB      (KIB * KIB)
 #define NO_BLOCK UINT32_MAX
 
-enum { ALIGN_BYTES = 512, HINTS = 64 };
+enum {
+    ALIGN_BYTES = 512,
+    BIN_BITS = 3, /* of a size, behind its first, that tell its bin */
+    BIN_WORDS = 8,
+    BINS = BIN_WORDS * 64
+};
 #define SMALL_BYTES      MIB
 #define SMALL_PAGE_BYTES (2 * MIB)
 #define LARGE_PAGE_BYTES (20 * MIB)
 #define OWN_BYTES        (10 * MIB) /* from here on a request has a segment of its own */
 #define OWN_STEP_BYTES   (2 * MIB)
 #define SEGMENT_STRIDE   (INT64_C(1) << 44) /* between segments: no two blocks of them touch */
+
+enum state {
+    FREE,
+    USED,
+    HOLE, /* expandable: addresses between others whose pages are back at the device */
+    GONE  /* joined to another, or back at the device: its place is free, `after` the next */
+};
 
 struct block {
     int64_t address;
@@ -28,34 +41,29 @@ struct block {
     uint32_t after;
     int64_t freed_at; /* of a free one: requests for large blocks until then */
     uint16_t pool;
-    bool in_use;
-    bool unmapped; /* expandable: addresses between others whose pages are back at the device */
-    bool gone; /* joined to another, or back at the device: its place is free, `after` the next */
+    enum state state : 8;
 };
 
 struct free_block {
+    int64_t bytes;
     int64_t address;
     uint32_t block;
 };
 
-/* Free blocks of one size. */
-struct size_class {
-    int64_t bytes;
-    struct free_block *list; /* by address, the lowest last */
+struct bin {
+    struct free_block *list; /* from the largest down, the lowest of each size last */
     uint32_t count, cap;
 };
 
 struct pool {
     uint32_t stream;
     bool small;
-    struct size_class *classes; /* by size */
-    uint32_t class_count, class_cap;
-    uint32_t empty_count;  /* classes without blocks, kept for the next of their size */
-    uint32_t hints[HINTS]; /* by size: where its class last was; moves as classes come */
-    int64_t base;          /* expandable: of the range, */
-    int64_t mapped_bytes;  /* up to the end of its last block */
-    uint32_t last;         /* that is mapped; */
-    uint32_t holes;        /* blocks before it that are not */
+    struct bin *bins;           /* by size */
+    uint64_t filled[BIN_WORDS]; /* bins with blocks */
+    int64_t base;               /* expandable: of the range, */
+    int64_t mapped_bytes;       /* up to the end of its last block */
+    uint32_t last;              /* that is mapped; */
+    uint32_t holes;             /* blocks before it that are not */
 };
 
 struct hb_cuda {
@@ -68,8 +76,6 @@ struct hb_cuda {
     uint32_t pool_count, pool_cap;
     uint32_t *released; /* blocks whose pages are to go back */
     uint32_t released_count, released_cap;
-    struct size_class *spare; /* without blocks, of no pool */
-    uint32_t spare_count, spare_cap;
     int64_t next_address;
     int64_t large_asked; /* requests for large blocks */
     struct hb_cuda_stats stats;
@@ -89,189 +95,150 @@ struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits
     return c;
 }
 
+static uint16_t add_pool(struct hb_cuda *c, uint32_t stream, bool small)
+{
+    if (c->pool_count == UINT16_MAX)
+        HB_BUG("%u pools are too many", c->pool_count);
+    c->pools = hb_grow(c->arena, c->pools, c->pool_count, &c->pool_cap, sizeof *c->pools);
+    c->pools[c->pool_count] = (struct pool){.stream = stream, .small = small, .last = NO_BLOCK};
+    c->pools[c->pool_count].bins = hb_arena_alloc(c->arena, BINS, sizeof(struct bin));
+    c->pools[c->pool_count].base = c->next_address;
+    c->next_address += SEGMENT_STRIDE;
+    return (uint16_t)c->pool_count++;
+}
+
 static uint16_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
 {
     bool small = bytes <= SMALL_BYTES;
     for (uint32_t i = 0; i < c->pool_count; i++)
         if (c->pools[i].stream == stream && c->pools[i].small == small)
             return (uint16_t)i;
-    if (c->pool_count == UINT16_MAX)
-        HB_BUG("%u pools are too many", c->pool_count);
-    c->pools = hb_grow(c->arena, c->pools, c->pool_count, &c->pool_cap, sizeof *c->pools);
-    c->pools[c->pool_count] = (struct pool){.stream = stream, .small = small, .last = NO_BLOCK};
-    c->pools[c->pool_count].base = c->next_address;
-    c->next_address += SEGMENT_STRIDE;
-    return (uint16_t)c->pool_count++;
+    return add_pool(c, stream, small);
 }
 
 /* --- free blocks --- */
 
-static bool has_class(const struct pool *p, uint32_t at, int64_t bytes)
+/* Where a free block is listed; bin BINS: nowhere. */
+struct listed {
+    uint32_t bin, place;
+};
+
+static const struct free_block *at_place(const struct pool *p, struct listed l)
 {
-    return at < p->class_count && p->classes[at].bytes == bytes;
+    return &p->bins[l.bin].list[l.place];
 }
 
-static uint32_t *hint_of(struct pool *p, int64_t bytes)
+/* Of larger sizes it is no less. */
+static uint32_t bin_of(int64_t bytes)
 {
     uint64_t step = (uint64_t)bytes / ALIGN_BYTES;
-    return &p->hints[(step ^ step >> 6 ^ step >> 12) % HINTS];
+    uint32_t shift = 63 - BIN_BITS - (uint32_t)__builtin_clzll(step | 1 << BIN_BITS);
+    return (shift << BIN_BITS) + (uint32_t)(step >> shift);
 }
 
-/* First class of the pool that is not below so many bytes. */
-static uint32_t find_class(struct pool *p, int64_t bytes)
+/* Of the bin's blocks, how many are larger than that, or as large and higher. */
+static uint32_t count_above(const struct bin *b, int64_t bytes, int64_t address)
 {
-    uint32_t low = 0, count = p->class_count, *hint = hint_of(p, bytes);
-    if (has_class(p, *hint, bytes))
-        return *hint;
-    while (count > 1) {
+    uint32_t low = 0, count = b->count;
+    while (count) {
         uint32_t half = count / 2;
-        low += p->classes[low + half - 1].bytes < bytes ? half : 0;
-        count -= half;
+        const struct free_block *f = &b->list[low + half];
+        bool above = f->bytes > bytes || (f->bytes == bytes && f->address > address);
+        low = above ? low + half + 1 : low;
+        count = above ? count - half - 1 : half;
     }
-    *hint = low + (count == 1 && p->classes[low].bytes < bytes);
-    return *hint;
-}
-
-/* Of the class's blocks, the first whose address is not above. */
-static uint32_t find_place(const struct size_class *k, int64_t address)
-{
-    uint32_t low = 0, count = k->count;
-    while (count > 1) {
-        uint32_t half = count / 2;
-        low += k->list[low + half - 1].address > address ? half : 0;
-        count -= half;
-    }
-    return low + (count == 1 && k->list[low].address > address);
-}
-
-/* What a class had room for is for the next that comes. */
-static void drop_empty_classes(struct hb_cuda *c, struct pool *p)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < p->class_count; i++) {
-        struct size_class k = p->classes[i];
-        if (k.count) {
-            p->classes[kept++] = k;
-            continue;
-        }
-        c->spare = hb_grow(c->arena, c->spare, c->spare_count, &c->spare_cap, sizeof *c->spare);
-        c->spare[c->spare_count++] = k;
-    }
-    p->class_count = kept;
-    p->empty_count = 0;
-}
-
-/* Where find_class says; where it stands then. */
-static uint32_t add_class(struct hb_cuda *c, struct pool *p, uint32_t at, int64_t bytes)
-{
-    if (p->empty_count > p->class_count / 2) {
-        drop_empty_classes(c, p);
-        at = find_class(p, bytes);
-    }
-    p->classes = hb_grow(c->arena, p->classes, p->class_count, &p->class_cap, sizeof *p->classes);
-    memmove(p->classes + at + 1, p->classes + at, (p->class_count - at) * sizeof *p->classes);
-    p->classes[at] = c->spare_count ? c->spare[--c->spare_count] : (struct size_class){0};
-    p->classes[at].bytes = bytes;
-    p->class_count++;
-    p->empty_count++;
-    return at;
+    return low;
 }
 
 static void put_free(struct hb_cuda *c, uint32_t block)
 {
-    struct block *b = &c->blocks[block];
-    struct pool *p = &c->pools[b->pool];
-    b->freed_at = c->large_asked;
-    uint32_t at = find_class(p, b->bytes);
-    if (!has_class(p, at, b->bytes))
-        at = add_class(c, p, at, b->bytes);
-    struct size_class *k = &p->classes[at];
-    uint32_t place = find_place(k, b->address);
-    if (k->count == k->cap)
-        k->list = hb_grow(c->arena, k->list, k->count, &k->cap, sizeof *k->list);
-    memmove(k->list + place + 1, k->list + place, (k->count - place) * sizeof *k->list);
-    k->list[place] = (struct free_block){b->address, block};
-    p->empty_count -= !k->count++;
-}
-
-static void take_free(struct hb_cuda *c, uint32_t block)
-{
-    const struct block *b = &c->blocks[block];
-    struct pool *p = &c->pools[b->pool];
-    uint32_t at = find_class(p, b->bytes);
-    struct size_class *k = &p->classes[at];
-    uint32_t place = has_class(p, at, b->bytes) ? find_place(k, b->address) : UINT32_MAX;
-    if (place >= k->count || k->list[place].block != block)
-        HB_BUG("block %u is not among the free ones of its pool", block);
-    p->empty_count += !--k->count;
-    memmove(k->list + place, k->list + place + 1, (k->count - place) * sizeof *k->list);
-}
-
-/* From that class on, the first with a block; class_count: there is none. */
-static uint32_t class_with_blocks(const struct pool *p, uint32_t at)
-{
-    while (at < p->class_count && !p->classes[at].count)
-        at++;
-    return at;
-}
-
-static uint32_t best_class(struct pool *p, int64_t bytes)
-{
-    return class_with_blocks(p, find_class(p, bytes));
-}
-
-/* A free block and where it is listed. */
-struct listed {
-    uint32_t class, place;
-};
-
-/* How large a block can grow: by the hole behind it, or beyond the end of the range. */
-static int64_t growth(const struct hb_cuda *c, const struct pool *p, struct listed l)
-{
-    const struct size_class *k = &p->classes[l.class];
-    uint32_t block = k->list[l.place].block, after = c->blocks[block].after;
-    if (block == p->last)
-        return INT64_MAX;
-    return k->bytes + (after != NO_BLOCK && c->blocks[after].unmapped ? c->blocks[after].bytes : 0);
-}
-
-/* The next by size, then by address; false: there is none. */
-static bool next_listed(const struct pool *p, struct listed *l)
-{
-    if (l->place) {
-        l->place--;
-        return true;
-    }
-    uint32_t class = class_with_blocks(p, l->class + 1);
-    if (class == p->class_count)
-        return false;
-    *l = (struct listed){class, p->classes[class].count - 1};
-    return true;
-}
-
-/* With expandable segments a block counts as large as it can grow: the next goes first where that
- * is less (get_free_block). */
-static struct listed best_of(const struct hb_cuda *c, const struct pool *p, uint32_t class)
-{
-    struct listed best = {class, p->classes[class].count - 1}, next = best;
-    if (!c->limits.expandable)
-        return best;
-    int64_t most = growth(c, p, best);
-    while (most > p->classes[best.class].bytes && next_listed(p, &next) &&
-           growth(c, p, next) < most) {
-        best = next;
-        most = growth(c, p, best);
-    }
-    return best;
+    struct block *one = &c->blocks[block];
+    struct pool *p = &c->pools[one->pool];
+    uint32_t bin = bin_of(one->bytes);
+    struct bin *b = &p->bins[bin];
+    uint32_t place = count_above(b, one->bytes, one->address);
+    one->freed_at = c->large_asked;
+    if (b->count == b->cap)
+        b->list = hb_grow(c->arena, b->list, b->count, &b->cap, sizeof *b->list);
+    if (place < b->count)
+        memmove(b->list + place + 1, b->list + place, (b->count - place) * sizeof *b->list);
+    b->list[place] = (struct free_block){one->bytes, one->address, block};
+    b->count++;
+    p->filled[bin / 64] |= UINT64_C(1) << bin % 64;
 }
 
 static uint32_t take_listed(struct pool *p, struct listed l)
 {
-    struct size_class *k = &p->classes[l.class];
-    uint32_t block = k->list[l.place].block;
-    p->empty_count += !--k->count;
-    memmove(k->list + l.place, k->list + l.place + 1, (k->count - l.place) * sizeof *k->list);
+    struct bin *b = &p->bins[l.bin];
+    uint32_t block = b->list[l.place].block;
+    if (!--b->count)
+        p->filled[l.bin / 64] &= ~(UINT64_C(1) << l.bin % 64);
+    if (l.place < b->count)
+        memmove(b->list + l.place, b->list + l.place + 1, (b->count - l.place) * sizeof *b->list);
     return block;
+}
+
+static void take_free(struct hb_cuda *c, uint32_t block)
+{
+    const struct block *one = &c->blocks[block];
+    struct pool *p = &c->pools[one->pool];
+    struct listed l = {bin_of(one->bytes), 0};
+    l.place = count_above(&p->bins[l.bin], one->bytes, one->address);
+    if (l.place == p->bins[l.bin].count || at_place(p, l)->block != block)
+        HB_BUG("block %u is not among the free ones of its pool", block);
+    take_listed(p, l);
+}
+
+/* The last of the first bin from there on that has any. */
+static struct listed last_from(const struct pool *p, uint32_t bin)
+{
+    for (uint32_t w = bin / 64; w < BIN_WORDS; w++) {
+        uint64_t filled = p->filled[w] & (w == bin / 64 ? UINT64_MAX << bin % 64 : UINT64_MAX);
+        if (!filled)
+            continue;
+        bin = w * 64 + (uint32_t)__builtin_ctzll(filled);
+        return (struct listed){bin, p->bins[bin].count - 1};
+    }
+    return (struct listed){BINS, 0};
+}
+
+/* The next by size, then by address. */
+static struct listed next_listed(const struct pool *p, struct listed l)
+{
+    return l.place ? (struct listed){l.bin, l.place - 1} : last_from(p, l.bin + 1);
+}
+
+/* The smallest that is large enough, the lowest of them. */
+static struct listed find_fit(const struct pool *p, int64_t bytes)
+{
+    uint32_t bin = bin_of(bytes);
+    return next_listed(p, (struct listed){bin, count_above(&p->bins[bin], bytes, -1)});
+}
+
+/* How large a block can grow: by the hole behind it, or beyond the end of the range. */
+static int64_t growth(const struct hb_cuda *c, const struct pool *p, const struct free_block *f)
+{
+    uint32_t after = c->blocks[f->block].after;
+    if (f->block == p->last)
+        return INT64_MAX;
+    bool grows = after != NO_BLOCK && c->blocks[after].state == HOLE;
+    return f->bytes + (grows ? c->blocks[after].bytes : 0);
+}
+
+/* With expandable segments a block counts as large as it can grow: the next goes first where that
+ * is less (get_free_block). */
+static struct listed best_of(const struct hb_cuda *c, const struct pool *p, struct listed best)
+{
+    int64_t most = growth(c, p, at_place(p, best));
+    struct listed next = best;
+    while (most > at_place(p, best)->bytes) {
+        next = next_listed(p, next);
+        if (next.bin == BINS || growth(c, p, at_place(p, next)) >= most)
+            break;
+        best = next;
+        most = growth(c, p, at_place(p, best));
+    }
+    return best;
 }
 
 static uint32_t add_block(struct hb_cuda *c, struct block b)
@@ -289,7 +256,8 @@ static uint32_t add_block(struct hb_cuda *c, struct block b)
 
 static void forget_block(struct hb_cuda *c, uint32_t block)
 {
-    c->blocks[block] = (struct block){.gone = true, .before = NO_BLOCK, .after = c->gone};
+    c->blocks[block].state = GONE;
+    c->blocks[block].after = c->gone;
     c->gone = block;
 }
 
@@ -334,12 +302,12 @@ static void join(struct hb_cuda *c, uint32_t first, uint32_t second)
 
 static bool is_free(const struct hb_cuda *c, uint32_t block)
 {
-    return block != NO_BLOCK && !c->blocks[block].in_use && !c->blocks[block].unmapped;
+    return block != NO_BLOCK && c->blocks[block].state == FREE;
 }
 
 static bool is_hole(const struct hb_cuda *c, uint32_t block)
 {
-    return block != NO_BLOCK && c->blocks[block].unmapped;
+    return block != NO_BLOCK && c->blocks[block].state == HOLE;
 }
 
 /* The range ends before its last block, and before holes that would be last then. */
@@ -347,7 +315,7 @@ static void end_earlier(struct hb_cuda *c, struct pool *p)
 {
     do {
         uint32_t last = p->last;
-        p->holes -= c->blocks[last].unmapped;
+        p->holes -= c->blocks[last].state == HOLE;
         p->mapped_bytes -= c->blocks[last].bytes;
         p->last = c->blocks[last].before;
         forget_block(c, last);
@@ -379,7 +347,7 @@ static void unmap_pages(struct hb_cuda *c, uint32_t block)
         end_earlier(c, p);
         return;
     }
-    c->blocks[whole].unmapped = true;
+    c->blocks[whole].state = HOLE;
     p->holes++;
     uint32_t after = c->blocks[whole].after, before = c->blocks[whole].before;
     if (is_hole(c, after)) {
@@ -395,12 +363,11 @@ static void unmap_pages(struct hb_cuda *c, uint32_t block)
 static void unmap_free(struct hb_cuda *c, const struct pool *p)
 {
     c->released_count = 0;
-    for (uint32_t at = 0; at < p->class_count; at++)
-        for (uint32_t i = 0; i < p->classes[at].count; i++) {
-            c->released = hb_grow(c->arena, c->released, c->released_count, &c->released_cap,
-                                  sizeof *c->released);
-            c->released[c->released_count++] = p->classes[at].list[i].block;
-        }
+    for (struct listed l = last_from(p, 0); l.bin != BINS; l = next_listed(p, l)) {
+        c->released = hb_grow(c->arena, c->released, c->released_count, &c->released_cap,
+                              sizeof *c->released);
+        c->released[c->released_count++] = at_place(p, l)->block;
+    }
     for (uint32_t i = 0; i < c->released_count; i++)
         unmap_pages(c, c->released[i]);
 }
@@ -410,21 +377,22 @@ static bool is_segment(const struct block *b)
     return b->before == NO_BLOCK && b->after == NO_BLOCK;
 }
 
-static void release_segments(struct hb_cuda *c, struct pool *p)
+/* A free block goes back to the device, a whole segment. */
+static void release_block(struct hb_cuda *c, uint32_t block)
 {
-    for (uint32_t at = 0; at < p->class_count; at++) {
-        struct size_class *k = &p->classes[at];
-        uint32_t kept = 0;
-        for (uint32_t i = 0; i < k->count; i++) {
-            if (!is_segment(&c->blocks[k->list[i].block])) {
-                k->list[kept++] = k->list[i];
-                continue;
-            }
-            c->stats.reserved_bytes -= k->bytes;
-            forget_block(c, k->list[i].block);
-        }
-        p->empty_count += k->count && !kept;
-        k->count = kept;
+    take_free(c, block);
+    c->stats.reserved_bytes -= c->blocks[block].bytes;
+    forget_block(c, block);
+}
+
+static void release_segments(struct hb_cuda *c, const struct pool *p)
+{
+    struct listed next = last_from(p, 0);
+    while (next.bin != BINS) {
+        uint32_t block = at_place(p, next)->block;
+        next = next_listed(p, next); /* before it: stays where it is */
+        if (is_segment(&c->blocks[block]))
+            release_block(c, block);
     }
 }
 
@@ -438,14 +406,6 @@ void hb_cuda_release(struct hb_cuda *c)
     }
 }
 
-/* A free block goes back to the device, a whole segment. */
-static void release_block(struct hb_cuda *c, uint32_t block)
-{
-    take_free(c, block);
-    c->stats.reserved_bytes -= c->blocks[block].bytes;
-    forget_block(c, block);
-}
-
 /* Blocks that are never split go first where that is enough: the smallest that is as large as what
  * is asked for and as them, or as many of the largest as it takes
  * (release_available_cached_blocks). */
@@ -455,15 +415,15 @@ static bool release_unsplit(struct hb_cuda *c, struct pool *p, int64_t bytes)
     if (!least || c->limits.expandable)
         return false;
     int64_t wanted = hb_larger(bytes, least);
-    uint32_t at = best_class(p, wanted);
-    if (at < p->class_count) {
-        release_block(c, p->classes[at].list[p->classes[at].count - 1].block);
+    struct listed fit = find_fit(p, wanted);
+    if (fit.bin != BINS) {
+        release_block(c, at_place(p, fit)->block);
         return true;
     }
-    while (at-- > 0 && sum < wanted && p->classes[at].bytes >= least)
-        while (sum < wanted && p->classes[at].count) {
-            sum += p->classes[at].bytes;
-            release_block(c, p->classes[at].list[0].block);
+    for (uint32_t bin = BINS; bin-- > 0;)
+        while (sum < wanted && p->bins[bin].count && p->bins[bin].list[0].bytes >= least) {
+            sum += p->bins[bin].list[0].bytes;
+            release_block(c, p->bins[bin].list[0].block);
         }
     return sum >= wanted;
 }
@@ -490,7 +450,7 @@ static void check_limit(struct hb_cuda *c, struct pool *p, int64_t asked, int64_
 /* A large segment that is free whole. */
 static bool is_idle(const struct hb_cuda *c, const struct block *b)
 {
-    return !b->gone && !b->in_use && !c->pools[b->pool].small && is_segment(b);
+    return b->state == FREE && !c->pools[b->pool].small && is_segment(b);
 }
 
 /* Of those; their ages, in requests, together. */
@@ -551,10 +511,12 @@ static uint32_t find_run(const struct hb_cuda *c, const struct pool *p, int64_t 
     bool hole = false;
     for (uint32_t b = p->holes ? p->last : NO_BLOCK; b != NO_BLOCK; b = c->blocks[b].before) {
         const struct block *one = &c->blocks[b];
-        sum = one->in_use ? 0 : sum + one->bytes;
-        hole = !one->in_use && (hole || one->unmapped);
-        first = one->in_use ? NO_BLOCK : b;
-        if (hole && sum >= bytes && (one->before == NO_BLOCK || c->blocks[one->before].in_use))
+        bool used = one->state == USED;
+        sum = used ? 0 : sum + one->bytes;
+        hole = !used && (hole || one->state == HOLE);
+        first = used ? NO_BLOCK : b;
+        if (hole && sum >= bytes &&
+            (one->before == NO_BLOCK || c->blocks[one->before].state == USED))
             found = first;
     }
     return found;
@@ -567,8 +529,9 @@ static int64_t missing_bytes(const struct hb_cuda *c, const struct pool *p, uint
     int64_t more = 0, page = page_bytes(p);
     for (; block != NO_BLOCK && bytes > 0; block = c->blocks[block].after) {
         const struct block *b = &c->blocks[block];
-        int64_t got = b->unmapped ? hb_smaller(b->bytes, hb_round_up(bytes, page)) : b->bytes;
-        more += b->unmapped ? got : 0;
+        bool hole = b->state == HOLE;
+        int64_t got = hole ? hb_smaller(b->bytes, hb_round_up(bytes, page)) : b->bytes;
+        more += hole ? got : 0;
         bytes -= got;
     }
     return more + (bytes > 0 ? hb_round_up(bytes, page) : 0);
@@ -588,7 +551,7 @@ static void map_hole(struct hb_cuda *c, struct pool *p, uint32_t hole, int64_t b
         cut_block(c, hole, bytes);
     else
         p->holes--;
-    c->blocks[hole].unmapped = false;
+    c->blocks[hole].state = FREE;
     add_reserved(c, c->blocks[hole].bytes);
 }
 
@@ -619,7 +582,7 @@ static uint32_t extend_range(struct hb_cuda *c, uint16_t pool, int64_t bytes)
     uint32_t block = find_start(c, p, bytes);
     if (block == NO_BLOCK)
         block = add_end(c, pool, bytes);
-    else if (c->blocks[block].unmapped)
+    else if (c->blocks[block].state == HOLE)
         map_hole(c, p, block, hb_smaller(c->blocks[block].bytes, bytes));
     else
         take_free(c, block);
@@ -666,12 +629,13 @@ static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
  * it out of its list; NO_BLOCK: none fits. */
 static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
 {
-    uint32_t at = best_class(p, bytes);
+    struct listed best = find_fit(p, bytes);
     int64_t split = c->limits.max_split_bytes;
-    if (at == p->class_count)
+    if (best.bin == BINS)
         return NO_BLOCK;
-    struct listed best = best_of(c, p, at);
-    int64_t found = p->classes[best.class].bytes;
+    if (c->limits.expandable)
+        best = best_of(c, p, best);
+    int64_t found = at_place(p, best)->bytes;
     if (split && !p->small && bytes < split && found >= split)
         return NO_BLOCK;
     if (split && !p->small && bytes >= split && found >= hb_add_sat(bytes, LARGE_PAGE_BYTES))
@@ -700,7 +664,7 @@ uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t
     if (is_split(c, &c->pools[pool], size, c->blocks[block].bytes - size))
         put_free(c, cut_block(c, block, size));
     struct block *b = &c->blocks[block];
-    b->in_use = true;
+    b->state = USED;
     *out_address = b->address;
     c->stats.allocated_bytes += b->bytes;
     c->stats.peak_allocated_bytes =
@@ -711,10 +675,10 @@ uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t
 void hb_cuda_give(struct hb_cuda *c, uint32_t block)
 {
     struct block *b = &c->blocks[block];
-    if (!b->in_use)
+    if (b->state != USED)
         HB_BUG("block %u is given back twice", block);
     c->stats.allocated_bytes -= b->bytes;
-    b->in_use = false;
+    b->state = FREE;
     uint32_t after = b->after, before = b->before;
     if (is_free(c, after)) {
         take_free(c, after);
@@ -746,10 +710,21 @@ static void check_neighbours(const struct hb_cuda *c, uint32_t i)
     if (b->after == NO_BLOCK)
         return;
     const struct block *next = &c->blocks[b->after];
-    if (next->gone || next->before != i || next->address != b->address + b->bytes)
+    if (next->state == GONE || next->before != i || next->address != b->address + b->bytes)
         HB_BUG("block %u does not meet the next one", i);
-    if (!b->in_use && !next->in_use && b->unmapped == next->unmapped)
+    if (b->state != USED && b->state == next->state)
         HB_BUG("blocks %u and %u are both free, or holes", i, b->after);
+}
+
+static uint32_t count_listed(const struct pool *p)
+{
+    uint32_t sum = 0;
+    for (uint32_t bin = 0; bin < BINS; bin++) {
+        if ((p->bins[bin].count > 0) != (p->filled[bin / 64] >> bin % 64 & 1))
+            HB_BUG("the mark of bin %u is wrong", bin);
+        sum += p->bins[bin].count;
+    }
+    return sum;
 }
 
 void hb_cuda_check(const struct hb_cuda *c)
@@ -758,22 +733,15 @@ void hb_cuda_check(const struct hb_cuda *c)
     uint32_t free_count = 0, listed = 0;
     for (uint32_t i = 0; i < c->block_count; i++) {
         const struct block *b = &c->blocks[i];
-        if (b->gone)
+        if (b->state == GONE)
             continue;
-        reserved += b->unmapped ? 0 : b->bytes;
-        allocated += b->in_use ? b->bytes : 0;
+        reserved += b->state == HOLE ? 0 : b->bytes;
+        allocated += b->state == USED ? b->bytes : 0;
         free_count += is_free(c, i);
         check_neighbours(c, i);
     }
-    for (uint32_t i = 0; i < c->pool_count; i++) {
-        uint32_t empty = 0;
-        for (uint32_t k = 0; k < c->pools[i].class_count; k++) {
-            listed += c->pools[i].classes[k].count;
-            empty += !c->pools[i].classes[k].count;
-        }
-        if (empty != c->pools[i].empty_count)
-            HB_BUG("%u classes without blocks, not %u", empty, c->pools[i].empty_count);
-    }
+    for (uint32_t i = 0; i < c->pool_count; i++)
+        listed += count_listed(&c->pools[i]);
     if (reserved != c->stats.reserved_bytes || allocated != c->stats.allocated_bytes ||
         listed != free_count)
         HB_BUG("%lld of %lld bytes in use, %u of %u free blocks listed", (long long)allocated,

@@ -359,7 +359,7 @@ void hb_run_memory_placed(struct hb_arena *arena, const struct hb_program *p,
                           const struct hb_placing *placing, struct hb_memory *out)
 {
     *out = (struct hb_memory){0};
-    out->offset_of = hb_arena_alloc(arena, p->buf_count, sizeof *out->offset_of);
+    out->offset_of = hb_arena_raw(arena, p->buf_count, sizeof *out->offset_of);
     out->lent = hb_arena_alloc(arena, p->buf_count, sizeof *out->lent);
     struct measure m = {.p = p, .habit = *placing, .out = out, .arena = arena};
     out->heap_align_bytes = m.habit.heap_align_bytes;
