@@ -83,7 +83,7 @@ struct hb_cuda {
 
 int64_t hb_cuda_round(int64_t bytes)
 {
-    return hb_round_up(bytes, ALIGN_BYTES);
+    return hb_add_sat(bytes, ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
 struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits)
@@ -136,14 +136,20 @@ static uint32_t bin_of(int64_t bytes)
     return (shift << BIN_BITS) + (uint32_t)(step >> shift);
 }
 
-/* Of the bin's blocks, how many are larger than that, or as large and higher. */
+static bool is_above(const struct free_block *f, int64_t bytes, int64_t address)
+{
+    return f->bytes > bytes || (f->bytes == bytes && f->address > address);
+}
+
+/* Of the bin's blocks, how many are larger than that, or as large and higher: most often all. */
 static uint32_t count_above(const struct bin *b, int64_t bytes, int64_t address)
 {
     uint32_t low = 0, count = b->count;
-    while (count) {
+    if (!count || is_above(&b->list[count - 1], bytes, address))
+        return count;
+    for (count--; count;) {
         uint32_t half = count / 2;
-        const struct free_block *f = &b->list[low + half];
-        bool above = f->bytes > bytes || (f->bytes == bytes && f->address > address);
+        bool above = is_above(&b->list[low + half], bytes, address);
         low = above ? low + half + 1 : low;
         count = above ? count - half - 1 : half;
     }
@@ -163,8 +169,8 @@ static void put_free(struct hb_cuda *c, uint32_t block)
     if (place < b->count)
         memmove(b->list + place + 1, b->list + place, (b->count - place) * sizeof *b->list);
     b->list[place] = (struct free_block){one->bytes, one->address, block};
-    b->count++;
-    p->filled[bin / 64] |= UINT64_C(1) << bin % 64;
+    if (!b->count++)
+        p->filled[bin / 64] |= UINT64_C(1) << bin % 64;
 }
 
 static uint32_t take_listed(struct pool *p, struct listed l)
@@ -241,17 +247,16 @@ static struct listed best_of(const struct hb_cuda *c, const struct pool *p, stru
     return best;
 }
 
-static uint32_t add_block(struct hb_cuda *c, struct block b)
+/* A place for one. */
+static uint32_t add_block(struct hb_cuda *c)
 {
     uint32_t at = c->gone;
     if (at != NO_BLOCK) {
         c->gone = c->blocks[at].after;
-    } else {
-        c->blocks = hb_grow(c->arena, c->blocks, c->block_count, &c->block_cap, sizeof *c->blocks);
-        at = c->block_count++;
+        return at;
     }
-    c->blocks[at] = b;
-    return at;
+    c->blocks = hb_grow(c->arena, c->blocks, c->block_count, &c->block_cap, sizeof *c->blocks);
+    return c->block_count++;
 }
 
 static void forget_block(struct hb_cuda *c, uint32_t block)
@@ -271,18 +276,21 @@ static int64_t page_bytes(const struct pool *p)
 /* Cuts a block in two; the second is in no list. */
 static uint32_t cut_block(struct hb_cuda *c, uint32_t block, int64_t bytes)
 {
-    struct block rest = c->blocks[block];
-    struct pool *p = &c->pools[rest.pool];
-    rest.address += bytes;
-    rest.bytes -= bytes;
-    rest.before = block;
-    uint32_t added = add_block(c, rest);
-    c->blocks[block].after = added;
-    c->blocks[block].bytes = bytes;
-    if (rest.after != NO_BLOCK)
-        c->blocks[rest.after].before = added;
+    uint32_t added = add_block(c);
+    struct block *b = &c->blocks[block], *rest = &c->blocks[added];
+    struct pool *p = &c->pools[b->pool];
+    *rest = (struct block){.address = b->address + bytes,
+                           .bytes = b->bytes - bytes,
+                           .before = block,
+                           .after = b->after,
+                           .pool = b->pool,
+                           .state = b->state};
+    if (b->after != NO_BLOCK)
+        c->blocks[b->after].before = added;
     if (p->last == block)
         p->last = added;
+    b->after = added;
+    b->bytes = bytes;
     return added;
 }
 
@@ -560,12 +568,12 @@ static uint32_t add_end(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     struct pool *p = &c->pools[pool];
     int64_t more = hb_round_up(bytes, page_bytes(p));
-    uint32_t before = p->last,
-             added = add_block(c, (struct block){.address = p->base + p->mapped_bytes,
-                                                 .bytes = more,
-                                                 .before = before,
-                                                 .after = NO_BLOCK,
-                                                 .pool = pool});
+    uint32_t before = p->last, added = add_block(c);
+    c->blocks[added] = (struct block){.address = p->base + p->mapped_bytes,
+                                      .bytes = more,
+                                      .before = before,
+                                      .after = NO_BLOCK,
+                                      .pool = pool};
     if (before != NO_BLOCK)
         c->blocks[before].after = added;
     c->pools[pool].last = added;
@@ -613,11 +621,12 @@ static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
     collect_old(c);
     check_limit(c, &c->pools[pool], bytes, segment);
     add_reserved(c, segment);
-    uint32_t block = add_block(c, (struct block){.address = c->next_address,
-                                                 .bytes = segment,
-                                                 .before = NO_BLOCK,
-                                                 .after = NO_BLOCK,
-                                                 .pool = pool});
+    uint32_t block = add_block(c);
+    c->blocks[block] = (struct block){.address = c->next_address,
+                                      .bytes = segment,
+                                      .before = NO_BLOCK,
+                                      .after = NO_BLOCK,
+                                      .pool = pool};
     c->next_address += SEGMENT_STRIDE;
     put_free(c, block);
     return block;
