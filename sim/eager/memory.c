@@ -37,6 +37,8 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
         hb_mcore_lower(t, spec, ask->rank, ask->cut);
     else
         hb_titan_lower(t, spec, ask);
+    if (!t->server)
+        hb_tape_end_program(t);
     return !t->too_large || hb_error(diag, (struct hb_loc){0},
                                      "a tensor of '%s' exceeds 2^61 bytes", spec->model.name);
 }

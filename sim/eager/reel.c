@@ -28,7 +28,8 @@ struct hb_reel {
     uint32_t first_storage, first_value, first_node, first_op, first_ref;
     uint32_t count;              /* of ops, each of which makes a storage */
     struct hb_storage *storages; /* as they stand in the end */
-    uint8_t *category;           /* of their buffers, then */
+    uint8_t *category;           /* of their buffers, then ... */
+    struct hb_live *lives;       /* ... counted from the first, and from the first op */
     uint32_t *dead;              /* what is given back, op by op: */
     uint32_t dead_count, dead_cap;
     uint32_t *dead_end; /* up to where, by op */
@@ -168,17 +169,31 @@ static bool is_fit(const struct hb_tape *t, const struct hb_reel *r)
            is_same(&r->here, &now) && has_own_storages(t, r) && has_own_nodes(t, r);
 }
 
+/* What dies under the last op, which stays open, is not over. */
+static void keep_bufs(const struct hb_tape *t, struct hb_reel *r)
+{
+    r->category = hb_arena_raw(t->arena, r->count, sizeof *r->category);
+    r->lives = hb_arena_raw(t->arena, r->count, sizeof *r->lives);
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct hb_storage *s = &r->storages[i];
+        r->category[i] = (uint8_t)t->p->bufs[r->first_storage + i].category;
+        r->lives[i] = (struct hb_live){i, (int32_t)i, (int32_t)i, s->pool, s->bytes};
+    }
+    for (uint32_t op = 0, dead = 0; op + 1 < r->count; op++)
+        for (; dead < r->dead_end[op]; dead++)
+            r->lives[r->dead[dead] - r->first_storage].end = (int32_t)op;
+}
+
 static void keep_ops(const struct hb_tape *t, struct hb_reel *r)
 {
     const struct hb_storage *s = t->storages + r->first_storage;
     r->storages = hb_arena_raw(t->arena, r->count, sizeof *r->storages);
-    r->category = hb_arena_raw(t->arena, r->count, sizeof *r->category);
     for (uint32_t i = 0; i < r->count; i++) {
         r->storages[i] = s[i];
         r->storages[i].served = HB_NONE;
-        if (!t->server)
-            r->category[i] = (uint8_t)t->p->bufs[r->first_storage + i].category;
     }
+    if (!t->server)
+        keep_bufs(t, r);
     r->ref_count = t->p->ref_count - r->first_ref;
     r->last = t->op;
 }
@@ -249,6 +264,20 @@ static void serve_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t moved
     }
 }
 
+static void copy_lives(struct hb_program *p, const struct hb_reel *r)
+{
+    p->lives =
+        make_room(p->arena, p->lives, p->buf_count + r->count, &p->life_cap, sizeof *p->lives);
+    struct hb_live *to = p->lives + p->buf_count;
+    int32_t first = (int32_t)p->op_count;
+    for (uint32_t i = 0; i < r->count; i++) {
+        to[i] = r->lives[i];
+        to[i].buf += p->buf_count;
+        to[i].start += first;
+        to[i].end += first;
+    }
+}
+
 static void copy_bufs(struct hb_program *p, const struct hb_reel *r)
 {
     p->bufs = make_room(p->arena, p->bufs, p->buf_count + r->count, &p->buf_cap, sizeof *p->bufs);
@@ -256,6 +285,7 @@ static void copy_bufs(struct hb_program *p, const struct hb_reel *r)
     memcpy(to, p->bufs + r->first_storage, r->count * sizeof *to);
     for (uint32_t i = 0; i < r->count; i++)
         to[i].category = (enum hb_category)r->category[i];
+    copy_lives(p, r);
     p->buf_count += r->count;
 }
 

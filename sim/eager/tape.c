@@ -26,7 +26,10 @@ void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *
 
 void hb_tape_reserve(struct hb_tape *t, uint32_t storages)
 {
-    hb_program_reserve_bufs(t->p, storages);
+    struct hb_program *p = t->p;
+    hb_program_reserve_bufs(p, storages);
+    p->lives = hb_arena_raw(p->arena, storages, sizeof *p->lives);
+    p->life_cap = storages;
     t->storages = hb_arena_raw(t->arena, storages, sizeof *t->storages);
     t->storage_cap = storages;
 }
@@ -62,13 +65,23 @@ void hb_tape_end(struct hb_tape *t)
     if (t->reel)
         hb_reel_note(t, t->reel);
     t->op.read_count = 0;
-    for (uint32_t i = 0; i < t->dead_count; i++)
+    for (uint32_t i = 0; i < t->dead_count; i++) {
+        t->p->lives[t->dead[i]].end = (int32_t)t->p->op_count;
         if (t->dead[i] != t->written)
             t->dead[t->op.read_count++] = t->dead[i];
+    }
     t->op.write_count = t->written != HB_NONE;
     hb_program_put_op(t->p, &t->op, t->dead, &t->written);
     t->dead_count = 0;
     t->open = false;
+}
+
+void hb_tape_end_program(struct hb_tape *t)
+{
+    hb_tape_end(t);
+    for (uint32_t i = 0; i < t->storage_count; i++)
+        if (t->storages[i].stays)
+            t->p->lives[i].end = (int32_t)t->p->op_count;
 }
 
 void hb_tape_release(struct hb_tape *t)
@@ -103,16 +116,22 @@ static const char *full_name(struct hb_tape *t, const char *name)
     return text;
 }
 
+/* Until it is given back it is as if it were by its own op. */
 static void add_buf(struct hb_tape *t, const char *name, int64_t bytes, enum hb_category category)
 {
-    hb_program_add_buf(t->p, (struct hb_buf){.name = full_name(t, name),
-                                             .why = "",
-                                             .bytes = bytes,
-                                             .plain_bytes = bytes,
-                                             .dtype = HB_DT_BF16,
-                                             .alias_of = HB_NONE,
-                                             .category = category,
-                                             .pool = (uint8_t)(t->pool + t->first_pool)});
+    struct hb_program *p = t->p;
+    uint8_t pool = (uint8_t)(t->pool + t->first_pool);
+    int32_t now = (int32_t)p->op_count;
+    p->lives = hb_grow(p->arena, p->lives, p->buf_count, &p->life_cap, sizeof *p->lives);
+    p->lives[p->buf_count] = (struct hb_live){p->buf_count, now, now, pool, bytes};
+    hb_program_add_buf(p, (struct hb_buf){.name = full_name(t, name),
+                                          .why = "",
+                                          .bytes = bytes,
+                                          .plain_bytes = bytes,
+                                          .dtype = HB_DT_BF16,
+                                          .alias_of = HB_NONE,
+                                          .category = category,
+                                          .pool = pool});
 }
 
 static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,
@@ -153,8 +172,10 @@ uint32_t hb_tape_argument(struct hb_tape *t, const char *name, int64_t bytes,
                           enum hb_category category)
 {
     uint32_t storage = add_storage(t, name, bytes, category);
-    if (!t->server)
+    if (!t->server) {
         t->p->bufs[storage].argument = true;
+        t->p->lives[storage].start = -1;
+    }
     hb_tape_keep(t, storage);
     return storage;
 }

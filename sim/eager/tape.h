@@ -147,6 +147,8 @@ void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *
 void hb_tape_reserve(struct hb_tape *t, uint32_t storages);
 /* The last op goes to the program. */
 void hb_tape_end(struct hb_tape *t);
+/* None comes behind it: what stays lives to the end. */
+void hb_tape_end_program(struct hb_tape *t);
 /* HB_BUG where a storage is held in the end that does not stay: a server serves it to the end, in a
  * program it lives for one op. */
 void hb_tape_check_end(const struct hb_tape *t);

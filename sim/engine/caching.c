@@ -9,99 +9,79 @@
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "base/str.h"
 #include "sim/engine/heap_cuda.h"
 #include "sim/engine/live.h"
 
 #define SEGMENT_BYTES (INT64_C(1) << 44) /* how far apart addresses of segments are, at least */
 
-/* While it runs `lives` has all buffers, each in its own place. */
+/* The allocator's state while the program runs. */
 struct run {
     const struct hb_program *p;
     struct hb_memory *out;
     struct hb_arena *arena;
-    struct hb_live *lives;
     struct hb_cuda *cuda;
-    uint32_t *block;  /* by buffer; HB_NONE: not there */
-    int64_t most;     /* allocated bytes at peak_op */
-    int64_t segments; /* that have addresses */
+    uint32_t *block; /* by buffer */
+    uint32_t *dying; /* buffers by their last op: first of each list, */
+    uint32_t *next;  /* and the next of the same */
+    int64_t *top;    /* by segment, from the second on: the end of what lay in the one before */
+    uint32_t top_count, top_cap;
+    int64_t most; /* allocated bytes at peak_op */
 };
 
-/* start: first op that writes it, -1: argument, NEVER; end: last op that touches it, op_count: it
- * is kept. */
-enum { NEVER = -2 };
+static void take(struct run *r, const struct hb_live *l)
+{
+    int64_t *address = &r->out->offset_of[l->buf];
+    if (l->bytes <= 0)
+        return;
+    r->block[l->buf] = hb_cuda_take(r->cuda, l->bytes, l->pool, address);
+    int64_t segment = *address / SEGMENT_BYTES, end = *address % SEGMENT_BYTES + l->bytes;
+    while (segment + 1 >= r->top_count) {
+        r->top = hb_grow(r->arena, r->top, r->top_count, &r->top_cap, sizeof *r->top);
+        r->top[r->top_count++] = 0;
+    }
+    r->top[segment + 1] = hb_larger(r->top[segment + 1], end);
+}
 
-/* All but when they start. */
-static void find_ends(struct run *r)
+static void list_dying(struct run *r)
 {
     const struct hb_program *p = r->p;
+    r->dying = hb_arena_raw(r->arena, p->op_count, sizeof *r->dying);
+    r->next = hb_arena_raw(r->arena, p->buf_count, sizeof *r->next);
+    memset(r->dying, 0xff, p->op_count * sizeof *r->dying); /* HB_NONE */
     for (uint32_t i = 0; i < p->buf_count; i++) {
-        const struct hb_buf *b = &p->bufs[i];
-        r->lives[i] = (struct hb_live){i, b->argument ? -1 : NEVER,
-                                       b->output ? (int32_t)p->op_count : NEVER, b->bytes};
-    }
-    for (uint32_t op = p->op_count; op-- > 0;) {
-        const struct hb_op *o = &p->ops[op];
-        const uint32_t *refs = p->refs + o->refs_at;
-        for (uint32_t k = 0; k < o->read_count + o->write_count; k++)
-            if (r->lives[refs[k]].end == NEVER)
-                r->lives[refs[k]].end = (int32_t)op;
-    }
-}
-
-static void take(struct run *r, uint32_t buf)
-{
-    int64_t bytes = r->lives[buf].bytes, *address = &r->out->offset_of[buf];
-    if (bytes <= 0)
-        return;
-    r->block[buf] = hb_cuda_take(r->cuda, bytes, r->p->bufs[buf].pool, address);
-    r->segments = hb_larger(r->segments, *address / SEGMENT_BYTES + 1);
-}
-
-/* What an op was the last to touch. In whatever order blocks are given back, the same ones are
- * joined. */
-static void give_dying(struct run *r, const struct hb_op *o, int32_t op)
-{
-    const uint32_t *refs = r->p->refs + o->refs_at;
-    for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
-        uint32_t *block = &r->block[refs[k]];
-        if (r->lives[refs[k]].end != op || *block == HB_NONE)
+        uint32_t end = (uint32_t)p->lives[i].end;
+        if (end >= p->op_count || p->lives[i].bytes <= 0)
             continue;
-        hb_cuda_give(r->cuda, *block);
-        *block = HB_NONE;
+        r->next[i] = r->dying[end];
+        r->dying[end] = i;
     }
 }
 
-static void run_op(struct run *r, uint32_t op)
-{
-    const struct hb_op *o = &r->p->ops[op];
-    const uint32_t *written = hb_op_writes(r->p, o);
-    for (uint32_t k = 0; k < o->write_count; k++) {
-        if (r->lives[written[k]].start != NEVER)
-            continue;
-        r->lives[written[k]].start = (int32_t)op;
-        take(r, written[k]);
-    }
-    int64_t now = hb_cuda_allocated(r->cuda);
-    if (now > r->most) {
-        r->most = now;
-        r->out->peak_op = (int32_t)op;
-    }
-    give_dying(r, o, (int32_t)op);
-}
-
+/* Blocks are given back in whatever order: the same ones are joined. */
 static void run_ops(struct run *r)
 {
     const struct hb_program *p = r->p;
+    uint32_t next = 0;
     for (uint32_t i = 0; i < p->buf_count; i++)
-        if (r->lives[i].start == -1)
-            take(r, i);
+        if (p->lives[i].start < 0)
+            take(r, &p->lives[i]);
     r->most = hb_cuda_allocated(r->cuda);
     for (uint32_t op = 0; op < p->op_count; op++) {
         if (op == p->caching.second_op && p->caching.captures)
             hb_cuda_release(r->cuda);
         if (op == p->caching.second_op)
             r->out->argument_bytes = hb_cuda_allocated(r->cuda);
-        run_op(r, op);
+        for (; next < p->buf_count && p->lives[next].start <= (int32_t)op; next++)
+            if (p->lives[next].start == (int32_t)op)
+                take(r, &p->lives[next]);
+        int64_t now = hb_cuda_allocated(r->cuda);
+        if (now > r->most) {
+            r->most = now;
+            r->out->peak_op = (int32_t)op;
+        }
+        for (uint32_t b = r->dying[op]; b != HB_NONE; b = r->next[b])
+            hb_cuda_give(r->cuda, r->block[b]);
     }
 }
 
@@ -118,22 +98,21 @@ static bool is_at_peak(const struct hb_live *l, int32_t peak)
     return l->start <= peak && l->end >= peak && l->bytes;
 }
 
-/* Of those that live at all; returns how many do at the peak. */
-static uint32_t list_lives(struct run *r)
+/* Each in one part; returns how many are there at the peak. */
+static uint32_t list_parts(struct run *r)
 {
     struct hb_memory *out = r->out;
-    int32_t last = (int32_t)r->p->op_count - 1, peak = out->peak_op;
+    int32_t last = (int32_t)r->p->op_count - 1;
     uint32_t at_peak = 0;
-    for (uint32_t i = 0; i < r->p->buf_count; i++) {
-        struct hb_live l = r->lives[i];
-        if (l.start < -1)
-            continue;
-        out->parts[out->live_count] = (struct hb_live_part){
-            out->live_count, {l.start < 0 ? 0 : l.start, l.end > last ? last : l.end}};
-        out->live[out->live_count++] = l;
-        at_peak += is_at_peak(&l, peak);
+    out->live = r->p->lives;
+    out->live_count = out->part_count = r->p->buf_count;
+    out->parts = hb_arena_raw(r->arena, out->part_count, sizeof *out->parts);
+    for (uint32_t i = 0; i < out->live_count; i++) {
+        const struct hb_live *l = &out->live[i];
+        out->parts[i] =
+            (struct hb_live_part){i, {l->start < 0 ? 0 : l->start, l->end > last ? last : l->end}};
+        at_peak += is_at_peak(l, out->peak_op);
     }
-    out->part_count = out->live_count;
     return at_peak;
 }
 
@@ -159,21 +138,14 @@ static void list_at_peak(struct run *r, uint32_t count)
 }
 
 /* For pictures the segments are put side by side. */
-static void pack_addresses(struct run *r)
+static void pack_addresses(const struct run *r)
 {
-    int64_t *top = hb_arena_alloc(r->arena, (size_t)r->segments + 1, sizeof *top);
     int64_t *offset_of = r->out->offset_of;
-    for (uint32_t i = 0; i < r->p->buf_count; i++) {
-        int64_t *end = &top[offset_of[i] / SEGMENT_BYTES + 1];
-        if (offset_of[i] >= 0)
-            *end =
-                hb_larger(*end, offset_of[i] % SEGMENT_BYTES + hb_cuda_round(r->p->bufs[i].bytes));
-    }
-    for (int64_t s = 0; s < r->segments; s++)
-        top[s + 1] += top[s];
+    for (uint32_t s = 1; s < r->top_count; s++)
+        r->top[s] = r->top[s - 1] + hb_cuda_round(r->top[s]);
     for (uint32_t i = 0; i < r->p->buf_count; i++)
         if (offset_of[i] >= 0)
-            offset_of[i] = top[offset_of[i] / SEGMENT_BYTES] + offset_of[i] % SEGMENT_BYTES;
+            offset_of[i] = r->top[offset_of[i] / SEGMENT_BYTES] + offset_of[i] % SEGMENT_BYTES;
 }
 
 struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)
@@ -186,12 +158,11 @@ struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)
 static struct hb_cuda_stats run_all(struct run *r)
 {
     struct hb_arena_mark mark = hb_arena_mark(r->arena);
-    uint32_t bufs = r->p->buf_count;
     r->cuda = hb_cuda_new(r->arena, hb_caching_limits(&r->p->caching));
-    r->block = hb_arena_raw(r->arena, bufs, sizeof *r->block);
-    memset(r->block, 0xff, bufs * sizeof *r->block);
-    find_ends(r);
+    r->block = hb_arena_raw(r->arena, r->p->buf_count, sizeof *r->block);
+    list_dying(r);
     run_ops(r);
+    pack_addresses(r);
     struct hb_cuda_stats stats = hb_cuda_stats(r->cuda);
     hb_arena_rewind(r->arena, mark);
     return stats;
@@ -200,9 +171,6 @@ static struct hb_cuda_stats run_all(struct run *r)
 void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct hb_memory *out)
 {
     struct run r = {.p = p, .out = out, .arena = arena};
-    out->live = hb_arena_raw(arena, p->buf_count, sizeof *out->live);
-    r.lives = out->live;
-    out->parts = hb_arena_raw(arena, p->buf_count, sizeof *out->parts);
     memset(out->offset_of, 0xff, p->buf_count * sizeof *out->offset_of); /* -1 */
     out->peak_op = -1;
     out->heap_align_bytes = out->leaf_align_bytes = hb_cuda_round(1);
@@ -214,6 +182,5 @@ void hb_caching_run(struct hb_arena *arena, const struct hb_program *p, struct h
     out->output_bytes = out->alias_bytes = out->argument_bytes;
     out->temp_bytes = out->peak_bytes - out->argument_bytes;
     out->live_temp_bytes = out->allocated_bytes - out->argument_bytes;
-    list_at_peak(&r, list_lives(&r));
-    pack_addresses(&r);
+    list_at_peak(&r, list_parts(&r));
 }

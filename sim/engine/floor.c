@@ -29,7 +29,7 @@
 #include "sim/eager/tape.h"
 #include "sim/engine/heap_cuda.h"
 
-enum { POOLS = 3, DEFAULT_POOL = 0, GRAD_POOL = 2, BUF_NEVER = -2 };
+enum { POOLS = 3, DEFAULT_POOL = 0, GRAD_POOL = 2 };
 
 struct floor {
     const struct hb_program *p;
@@ -39,36 +39,13 @@ struct floor {
     int64_t *change;
 };
 
-static void add_life(struct floor *f, uint32_t buf, int32_t start, int32_t end)
+static void add_life(struct floor *f, const struct hb_live *l)
 {
-    const struct hb_buf *b = &f->p->bufs[buf];
-    uint32_t pool = b->pool < POOLS ? b->pool : DEFAULT_POOL;
-    int64_t bytes = hb_cuda_round(b->bytes);
-    int32_t first = start < 0 ? 0 : start;
+    uint32_t pool = l->pool < POOLS ? l->pool : DEFAULT_POOL;
+    int64_t bytes = hb_cuda_round(l->bytes);
+    int32_t first = l->start < 0 ? 0 : l->start;
     f->change[first * POOLS + (int32_t)pool] += bytes;
-    f->change[(end + 1) * POOLS + (int32_t)pool] -= bytes;
-}
-
-static void add_lives(struct hb_arena *scratch, struct floor *f)
-{
-    const struct hb_program *p = f->p;
-    int32_t *start = hb_arena_raw(scratch, p->buf_count, sizeof *start);
-    int32_t *end = hb_arena_raw(scratch, p->buf_count, sizeof *end);
-    for (uint32_t i = 0; i < p->buf_count; i++) {
-        start[i] = p->bufs[i].argument ? -1 : BUF_NEVER;
-        end[i] = p->bufs[i].output ? (int32_t)p->op_count : BUF_NEVER;
-    }
-    for (uint32_t op = 0; op < p->op_count; op++) {
-        const struct hb_op *o = &p->ops[op];
-        for (uint32_t k = 0; k < o->read_count + o->write_count; k++) {
-            uint32_t b = p->refs[o->refs_at + k];
-            start[b] = start[b] == BUF_NEVER ? (int32_t)op : start[b];
-            end[b] = end[b] < (int32_t)op ? (int32_t)op : end[b];
-        }
-    }
-    for (uint32_t i = 0; i < p->buf_count; i++)
-        if (start[i] != BUF_NEVER)
-            add_life(f, i, start[i], end[i]);
+    f->change[(l->end + 1) * POOLS + (int32_t)pool] -= bytes;
 }
 
 /* What streams have cached stays, unless a limit makes it go back. */
@@ -171,7 +148,8 @@ static int64_t short_floor(struct hb_arena *scratch, const struct hb_spec *spec,
         return INT64_MAX;
     struct floor f = {&p, &cut,
                       hb_arena_alloc(scratch, ((size_t)p.op_count + 2) * POOLS, sizeof *f.change)};
-    add_lives(scratch, &f);
+    for (uint32_t i = 0; i < p.buf_count; i++)
+        add_life(&f, &p.lives[i]);
     return walk_ops(&f);
 }
 

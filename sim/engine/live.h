@@ -8,13 +8,6 @@
 #include "sim/engine/heap.h"
 #include "sim/ir/program.h"
 
-struct hb_live {
-    uint32_t buf;  /* a root: not an alias */
-    int32_t start; /* position of the op that makes it; -1: argument */
-    int32_t end;   /* last position at which it is needed; op_count: output */
-    int64_t bytes; /* the largest of its aliases */
-};
-
 /* One entry for each root buffer that is used (HBM and host alike), in order of buf. */
 uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct hb_live **out);
 

@@ -158,6 +158,15 @@ struct hb_op {
     double batch; /* products side by side, >= 1 */
 };
 
+/* When a buffer is there. */
+struct hb_live {
+    uint32_t buf;  /* a root: not an alias */
+    int32_t start; /* position of the op that makes it; -1: argument */
+    int32_t end;   /* last position at which it is needed; op_count: output */
+    uint8_t pool;  /* of a caching allocator: as the buffer's */
+    int64_t bytes; /* the largest of its aliases */
+};
+
 struct hb_loop {
     const char *name;
     uint32_t first_op;
@@ -199,6 +208,8 @@ struct hb_program {
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */
     int64_t repack_bytes;         /* above it the heap is packed anew, by size; 0: never */
     struct hb_caching caching;
+    struct hb_live *lives; /* with it: of each buffer, by where it starts, arguments anywhere */
+    uint32_t life_cap;
 };
 
 void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,

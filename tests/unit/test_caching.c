@@ -37,6 +37,31 @@ static uint32_t add_buf(struct hb_program *p, struct hb_rng *rng, bool argument)
     return hb_program_add_buf(p, b);
 }
 
+static bool touches(const struct hb_program *p, uint32_t op, uint32_t buf)
+{
+    const struct hb_op *o = &p->ops[op];
+    for (uint32_t k = 0; k < o->read_count + o->write_count; k++)
+        if (p->refs[o->refs_at + k] == buf)
+            return true;
+    return false;
+}
+
+static int32_t first_of(const struct hb_program *p, uint32_t buf)
+{
+    int32_t op = 0;
+    while (!p->bufs[buf].argument && op < OPS && !touches(p, (uint32_t)op, buf))
+        op++;
+    return p->bufs[buf].argument ? -1 : op;
+}
+
+static int32_t last_of(const struct hb_program *p, uint32_t buf)
+{
+    int32_t op = OPS;
+    while (!p->bufs[buf].output && op-- > 0 && !touches(p, (uint32_t)op, buf))
+        ;
+    return op;
+}
+
 /* The first op reads all arguments, each other some of what exists, and writes a buffer or two. */
 static void make_program(struct hb_rng *rng, struct hb_program *p)
 {
@@ -63,31 +88,10 @@ static void make_program(struct hb_rng *rng, struct hb_program *p)
                                      .limit_bytes = hb_rng_range(rng, 0, 2) * (40 * SLOW_MIB),
                                      .second_op = OPS / 2};
     hb_program_check(p);
-}
-
-static bool touches(const struct hb_program *p, uint32_t op, uint32_t buf)
-{
-    const struct hb_op *o = &p->ops[op];
-    for (uint32_t k = 0; k < o->read_count + o->write_count; k++)
-        if (p->refs[o->refs_at + k] == buf)
-            return true;
-    return false;
-}
-
-static int32_t first_of(const struct hb_program *p, uint32_t buf)
-{
-    int32_t op = 0;
-    while (!p->bufs[buf].argument && op < OPS && !touches(p, (uint32_t)op, buf))
-        op++;
-    return p->bufs[buf].argument ? -1 : op;
-}
-
-static int32_t last_of(const struct hb_program *p, uint32_t buf)
-{
-    int32_t op = OPS;
-    while (!p->bufs[buf].output && op-- > 0 && !touches(p, (uint32_t)op, buf))
-        ;
-    return op;
+    p->lives = hb_arena_alloc(arena, p->buf_count, sizeof *p->lives);
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        p->lives[i] =
+            (struct hb_live){i, first_of(p, i), last_of(p, i), p->bufs[i].pool, p->bufs[i].bytes};
 }
 
 /* What a walk over the ops finds. */

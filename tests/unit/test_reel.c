@@ -139,6 +139,9 @@ static void a_program_is_the_same(void **state)
         assert_int_equal(issued.p.bufs[i].category, played.p.bufs[i].category);
         assert_int_equal(issued.p.ops[i].refs_at, played.p.ops[i].refs_at);
         assert_int_equal(issued.p.ops[i].read_count, played.p.ops[i].read_count);
+        assert_int_equal(issued.p.lives[i].buf, played.p.lives[i].buf);
+        assert_int_equal(issued.p.lives[i].start, played.p.lives[i].start);
+        assert_int_equal(issued.p.lives[i].end, played.p.lives[i].end);
     }
     assert_int_equal(played.p.bufs[10].category, HB_CAT_SAVED); /* the last input, by its node */
 }

@@ -39,6 +39,28 @@ static inline struct hb_spec read_spec(const char *more)
     return unit_spec(&u, text);
 }
 
+/* From the first op that touches a buffer to the last. */
+static inline void check_lives(const struct hb_program *p)
+{
+    int32_t *first = hb_arena_alloc(u.env.arena, p->buf_count, sizeof *first);
+    int32_t *last = hb_arena_alloc(u.env.arena, p->buf_count, sizeof *last);
+    for (uint32_t op = p->op_count; op-- > 0;)
+        for (uint32_t k = 0; k < p->ops[op].read_count + p->ops[op].write_count; k++) {
+            uint32_t b = p->refs[p->ops[op].refs_at + k];
+            first[b] = (int32_t)op;
+            last[b] = last[b] ? last[b] : (int32_t)op;
+        }
+    for (uint32_t i = 0; i < p->buf_count; i++) {
+        const struct hb_buf *b = &p->bufs[i];
+        const struct hb_live *l = &p->lives[i];
+        assert_int_equal(l->buf, i);
+        assert_int_equal(l->start, b->argument ? -1 : first[i]);
+        assert_int_equal(l->end, b->output ? (int32_t)p->op_count : last[i]);
+        assert_int_equal(l->bytes, b->bytes);
+        assert_int_equal(l->pool, b->pool);
+    }
+}
+
 static inline struct hb_memory run_keys(const char *more, struct hb_program *p)
 {
     struct hb_memory m = {0};
@@ -46,6 +68,7 @@ static inline struct hb_memory run_keys(const char *more, struct hb_program *p)
     assert_true(hb_spec_supported(&u.diag, NULL, &spec));
     assert_true(hb_step_lower(u.env.arena, &u.diag, &spec, &(struct hb_rank_ask){0}, p));
     hb_program_check(p);
+    check_lives(p);
     hb_run_memory(u.env.arena, p, &m);
     return m;
 }
