@@ -39,6 +39,7 @@ struct hb_reel {
     uint32_t value_count;
     struct hb_taped *nodes;
     uint32_t node_count;
+    struct hb_saves saves;
     bool saves_in;     /* a node does, of the value from outside */
     struct hb_op last; /* issued; of a server's tape none */
     uint32_t marks[HB_REEL_MARKS];
@@ -198,6 +199,21 @@ static void keep_ops(const struct hb_tape *t, struct hb_reel *r)
     r->last = t->op;
 }
 
+void hb_saves_list(struct hb_arena *arena, struct hb_saves *out, const struct hb_taped *nodes,
+                   uint32_t count)
+{
+    out->nodes = nodes;
+    out->node_count = count;
+    out->count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < HB_TAPED_SAVED; k++) {
+            if (nodes[i].saved[k] == HB_NONE)
+                continue;
+            out->list = hb_grow(arena, out->list, out->count, &out->cap, sizeof *out->list);
+            out->list[out->count++] = (struct hb_saved){i, k, nodes[i].saved[k], nodes[i].under};
+        }
+}
+
 static void keep_nodes(const struct hb_tape *t, struct hb_reel *r)
 {
     uint32_t in = t->values[r->in].storage;
@@ -208,6 +224,7 @@ static void keep_nodes(const struct hb_tape *t, struct hb_reel *r)
         for (int k = 0; k < HB_TAPED_SAVED; k++)
             r->saves_in = r->saves_in || r->nodes[i].saved[k] == in;
     }
+    hb_saves_list(t->arena, &r->saves, r->nodes, r->node_count);
 }
 
 void hb_reel_end(struct hb_tape *t, struct hb_reel *r, const uint32_t marks[HB_REEL_MARKS])
@@ -372,13 +389,16 @@ static void hold_in(struct hb_tape *t, const struct hb_reel *r, uint32_t storage
         hb_tape_count_as(t, storage, HB_CAT_SAVED);
 }
 
-bool hb_reel_play(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
-                  uint32_t marks[HB_REEL_MARKS])
+static bool can_play(const struct hb_tape *t, const struct hb_reel *r)
 {
-    if (r->state != RECORDED || (t->dead_count && !t->open))
-        return false;
+    return r->state == RECORDED && (t->open || !t->dead_count);
+}
+
+/* Returns by how much storages are moved. */
+static uint32_t play_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t in)
+{
     hb_tape_end(t);
-    uint32_t moved = t->storage_count - r->first_storage, values = t->value_count - r->first_value;
+    uint32_t moved = t->storage_count - r->first_storage;
     add_storages(t, r);
     if (t->server) {
         serve_ops(t, r, moved);
@@ -388,11 +408,32 @@ bool hb_reel_play(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
         t->op = r->last;
     }
     open_last(t, r, moved);
+    hold_in(t, r, t->values[in].storage);
+    return moved;
+}
+
+bool hb_reel_play(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
+                  uint32_t marks[HB_REEL_MARKS])
+{
+    if (!can_play(t, r))
+        return false;
+    uint32_t moved = play_ops(t, r, in), values = t->value_count - r->first_value;
     copy_values(t, r, moved, t->values[in].storage);
     copy_nodes(t, r, moved, in, values);
-    hold_in(t, r, t->values[in].storage);
     for (int i = 0; i < HB_REEL_MARKS; i++)
         if (r->marks[i] != HB_NONE && r->marks[i] >= r->first_value)
             marks[i] = r->marks[i] + values;
     return true;
+}
+
+const struct hb_saves *hb_reel_play_saves(struct hb_tape *t, struct hb_reel *r, uint32_t in)
+{
+    if (!can_play(t, r))
+        return NULL;
+    uint32_t moved = play_ops(t, r, in), storage = t->values[in].storage;
+    for (uint32_t i = 0; i < r->saves.count; i++) {
+        struct hb_saved *one = &r->saves.list[i];
+        one->storage = move_storage(r, r->nodes[one->node].saved[one->place], moved, storage);
+    }
+    return &r->saves;
 }

@@ -14,7 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hb_arena;
 struct hb_tape;
+struct hb_taped;
 struct hb_reel;
 
 /* Reels of one piece of code, by the tape's state where they begin. */
@@ -37,6 +39,25 @@ void hb_reel_end(struct hb_tape *t, struct hb_reel *r, const uint32_t marks[HB_R
  * done, where what was recorded touched more than its value. */
 bool hb_reel_play(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
                   uint32_t marks[HB_REEL_MARKS]);
+/* What nodes hold, from the first node on. */
+struct hb_saved {
+    uint32_t node; /* counted from the first */
+    uint32_t place;
+    uint32_t storage;
+    const void *under; /* as the node's */
+};
+struct hb_saves {
+    struct hb_saved *list;
+    uint32_t count, cap;
+    const struct hb_taped *nodes;
+    uint32_t node_count;
+};
+
+void hb_saves_list(struct hb_arena *arena, struct hb_saves *out, const struct hb_taped *nodes,
+                   uint32_t count);
+/* The same without values and nodes, of which what they would hold is handed out, held: until it is
+ * played again. Null: as false. */
+const struct hb_saves *hb_reel_play_saves(struct hb_tape *t, struct hb_reel *r, uint32_t in);
 /* An op of the stretch is over; the tape tells, with what dies under it. */
 void hb_reel_note(struct hb_tape *t, struct hb_reel *r);
 

@@ -373,10 +373,8 @@ struct run {
 struct again {
     uint8_t *done; /* by node: places that save no more */
     uint32_t node_count;
-    struct hb_left *left; /* with: the node's number, one-based */
+    struct hb_saved *left;
     uint32_t left_count, left_cap;
-    uint32_t *node_of; /* of left */
-    uint32_t node_cap;
     struct again *spare; /* the next that no run has */
 };
 
@@ -425,10 +423,16 @@ static bool comes_again(const struct hb_titan_layer *l)
            !l->block->moe.experts && !l->block->attention.sinks;
 }
 
+/* Null: there is none. */
+static struct hb_reel *find_reel(struct hb_titan_layer *l, bool again)
+{
+    return comes_again(l) ? hb_reels_find(l->e->t, &l->reels, again, l->in) : NULL;
+}
+
 static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
 {
     struct hb_tape *t = l->e->t;
-    struct hb_reel *reel = comes_again(l) ? hb_reels_find(t, &l->reels, again, l->in) : NULL;
+    struct hb_reel *reel = find_reel(l, again);
     uint32_t made[HB_REEL_MARKS] = {l->out, l->half, l->last};
     if (reel && hb_reel_is_new(reel)) {
         hb_reel_begin(t, reel, l->in);
@@ -602,64 +606,72 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     run->kept.count = 0;
 }
 
-static void keep_node(struct hb_tape *t, struct again *a, uint32_t node, uint32_t storage,
-                      const void *under)
+/* What nodes of the run hold to what is left of all runs; those that are done, or that only `gone`
+ * held, hold what they saved no longer than the run takes. */
+static void keep_saves(struct hb_tape *t, struct again *a, const struct hb_saves *s,
+                       const void *gone)
 {
-    a->node_of = hb_grow(t->arena, a->node_of, a->left_count, &a->node_cap, sizeof *a->node_of);
-    a->node_of[a->left_count] = node;
-    a->left = hb_grow(t->arena, a->left, a->left_count, &a->left_cap, sizeof *a->left);
-    a->left[a->left_count++] = (struct hb_left){.storage = storage, .under = under};
+    if (s->node_count > a->node_count)
+        HB_BUG("a layer has more than %u nodes", a->node_count);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct hb_saved *one = &s->list[i];
+        if ((gone && one->under == gone) || a->done[one->node] >> one->place & 1) {
+            hb_tape_drop(t, one->storage);
+            continue;
+        }
+        a->left = hb_grow(t->arena, a->left, a->left_count, &a->left_cap, sizeof *a->left);
+        a->left[a->left_count++] = *one;
+    }
 }
 
-/* Nodes of the run, from `first` on, to what is left of all runs; those that are done, or that only
- * `gone` held, hold what they saved no longer than the run takes. */
-static void keep_nodes(struct hb_tape *t, struct again *a, uint32_t first, const void *gone)
+/* The last one takes its place. */
+static void drop_saved(struct hb_tape *t, struct again *a, uint32_t at)
 {
-    for (uint32_t i = first; i < t->node_count; i++) {
-        const struct hb_taped *n = &t->nodes[i];
-        uint32_t at = (i - first) * HB_TAPED_SAVED;
-        uint8_t done = gone && n->under == gone ? UINT8_MAX : a->done[i - first];
-        for (uint32_t place = 0; place < HB_TAPED_SAVED; place++) {
-            uint32_t storage = n->saved[place];
-            if (storage != HB_NONE && done >> place & 1)
-                hb_tape_drop(t, storage);
-            else if (storage != HB_NONE)
-                keep_node(t, a, at + place, storage, n->under);
-        }
-    }
-    t->node_count = first;
+    hb_tape_drop(t, a->left[at].storage);
+    a->left[at] = a->left[--a->left_count];
 }
 
 static void release(struct hb_tape *t, struct again *a, uint32_t node, uint8_t places)
 {
-    for (uint32_t i = 0; i < a->left_count; i++) {
-        if (a->node_of[i] / HB_TAPED_SAVED != node ||
-            !(places >> a->node_of[i] % HB_TAPED_SAVED & 1))
-            continue;
-        hb_tape_drop(t, a->left[i].storage);
-        a->left[i].storage = HB_NONE;
-    }
+    for (uint32_t i = a->left_count; i-- > 0;)
+        if (a->left[i].node == node && places >> a->left[i].place & 1)
+            drop_saved(t, a, i);
     a->done[node] |= places;
 }
 
 /* Nodes that nothing but a weight's op holds die with it. */
 static void release_under(struct hb_tape *t, struct again *a, const void *under)
 {
-    for (uint32_t i = 0; i < a->left_count; i++) {
+    for (uint32_t i = a->left_count; i-- > 0;) {
         if (a->left[i].under != under)
             continue;
-        hb_tape_drop(t, a->left[i].storage);
-        a->left[i].storage = HB_NONE;
-        a->done[a->node_of[i] / HB_TAPED_SAVED] = UINT8_MAX;
+        a->done[a->left[i].node] = UINT8_MAX;
+        drop_saved(t, a, i);
     }
 }
 
-static uint32_t node_with(const struct hb_tape *t, uint32_t first, const void *weight)
+static uint32_t node_with(const struct hb_saves *s, const void *weight)
 {
-    for (uint32_t i = first; i < t->node_count; i++)
-        if (t->nodes[i].thing == weight)
-            return i - first;
+    for (uint32_t i = 0; i < s->node_count; i++)
+        if (s->nodes[i].thing == weight)
+            return i;
     HB_BUG("no node of a layer has the weight '%s'", ((const struct hb_weight *)weight)->name);
+}
+
+/* The layer is run again, of which nothing stays but what its nodes saved. */
+static const struct hb_saves *run_saves(struct hb_titan_layer *l, struct run *run)
+{
+    struct hb_titan *e = l->e;
+    struct hb_tape *t = e->t;
+    struct hb_reel *reel = find_reel(l, true);
+    const struct hb_saves *saves = reel ? hb_reel_play_saves(t, reel, l->in) : NULL;
+    if (saves)
+        return saves;
+    uint32_t first = t->node_count;
+    run_layer(l, run, true);
+    hb_saves_list(t->arena, &e->saves, t->nodes + first, t->node_count - first);
+    t->node_count = first;
+    return &e->saves;
 }
 
 static struct again *new_again(struct hb_titan *e)
@@ -682,19 +694,15 @@ uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o, bool last)
 {
     struct run *run = o->run;
     struct again *a = run->again;
-    uint32_t first = t->node_count;
     if (!a)
         a = run->again = new_again(run->layer->e);
     run->layer->in = run->in;
     t->grad = true;
     t->where = run->layer->unit.where;
-    run_layer(run->layer, run, true);
-    if (t->node_count - first > a->node_count)
-        HB_BUG("a layer has more than %u nodes", a->node_count);
-    uint32_t node = node_with(t, first, o->weight);
-    keep_nodes(t, a, first, last ? run->layer : NULL);
+    const struct hb_saves *saves = run_saves(run->layer, run);
+    keep_saves(t, a, saves, last ? run->layer : NULL);
     uint32_t dw = hb_ops_owed_gradient(t, o);
-    release(t, a, node, o->places);
+    release(t, a, node_with(saves, o->weight), o->places);
     return dw;
 }
 

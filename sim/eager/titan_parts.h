@@ -154,7 +154,8 @@ struct hb_titan {
     bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
     int stash_count;
-    struct again *spare_again; /* of layers run again for their weights' gradients */
+    struct again *spare_again; /* of layers run again for their weights' gradients ... */
+    struct hb_saves saves;     /* ... and what the one that runs saved */
     uint32_t update_names[HB_TITAN_UPDATE_NAMES]; /* storages; HB_NONE */
     uint32_t *copies;                             /* of parameters, on their way to the host */
     uint32_t copy_count;
