@@ -138,10 +138,9 @@ const char *hb_str_nearest(const char *word, const char *const *words)
     return best;
 }
 
-void *hb_grow(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap, size_t item_bytes)
+void *hb_grow_full(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap,
+                   size_t item_bytes)
 {
-    if (count < *cap)
-        return items;
     if (*cap > UINT32_MAX / 4)
         hb_die("out of memory: more than %u items in one array", *cap);
     uint32_t grown = *cap ? *cap * 2 : 16;

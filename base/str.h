@@ -32,9 +32,15 @@ bool hb_str_ends(const char *text, const char *suffix);
 /* The word of a null-terminated list nearest in spelling, or null if none is near. */
 const char *hb_str_nearest(const char *word, const char *const *words);
 
+/* What hb_grow does where there is no room. */
+void *hb_grow_full(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap,
+                   size_t item_bytes);
 /* Room for one item more in an array of the arena that grows by doubling: returns the array,
  * moved if need be. Items are zeroed. */
-void *hb_grow(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap,
-              size_t item_bytes);
+static inline void *hb_grow(struct hb_arena *arena, void *items, uint32_t count, uint32_t *cap,
+                            size_t item_bytes)
+{
+    return count < *cap ? items : hb_grow_full(arena, items, count, cap, item_bytes);
+}
 
 #endif

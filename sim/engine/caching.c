@@ -13,7 +13,7 @@
 #include "sim/engine/heap_cuda.h"
 #include "sim/engine/live.h"
 
-#define SEGMENT_BYTES (INT64_C(1) << 44) /* how far apart addresses of segments are, at least */
+enum { SEGMENT_BITS = 44 }; /* of addresses: how far apart segments are, at least */
 
 /* The allocator's state while the program runs. */
 struct run {
@@ -29,18 +29,26 @@ struct run {
     int64_t most; /* allocated bytes at peak_op */
 };
 
+static uint32_t segment_of(int64_t address)
+{
+    return (uint32_t)(address >> SEGMENT_BITS);
+}
+
+static int64_t in_segment(int64_t address)
+{
+    return address & ((INT64_C(1) << SEGMENT_BITS) - 1);
+}
+
 static void take(struct run *r, const struct hb_live *l)
 {
     int64_t *address = &r->out->offset_of[l->buf];
     if (l->bytes <= 0)
         return;
     r->block[l->buf] = hb_cuda_take(r->cuda, l->bytes, l->pool, address);
-    int64_t segment = *address / SEGMENT_BYTES, end = *address % SEGMENT_BYTES + l->bytes;
-    while (segment + 1 >= r->top_count) {
+    uint32_t above = segment_of(*address) + 1;
+    for (; above >= r->top_count; r->top_count++)
         r->top = hb_grow(r->arena, r->top, r->top_count, &r->top_cap, sizeof *r->top);
-        r->top[r->top_count++] = 0;
-    }
-    r->top[segment + 1] = hb_larger(r->top[segment + 1], end);
+    r->top[above] = hb_larger(r->top[above], in_segment(*address) + l->bytes);
 }
 
 static void list_dying(struct run *r)
@@ -145,7 +153,7 @@ static void pack_addresses(const struct run *r)
         r->top[s] = r->top[s - 1] + hb_cuda_round(r->top[s]);
     for (uint32_t i = 0; i < r->p->buf_count; i++)
         if (offset_of[i] >= 0)
-            offset_of[i] = r->top[offset_of[i] / SEGMENT_BYTES] + offset_of[i] % SEGMENT_BYTES;
+            offset_of[i] = r->top[segment_of(offset_of[i])] + in_segment(offset_of[i]);
 }
 
 struct hb_cuda_limits hb_caching_limits(const struct hb_caching *c)

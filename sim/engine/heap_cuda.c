@@ -582,7 +582,7 @@ static uint32_t add_end(struct hb_cuda *c, uint16_t pool, int64_t bytes)
     return added;
 }
 
-/* A free block of so many bytes, with pages from the device. */
+/* A block of so many bytes at least, with pages from the device, in no list. */
 static uint32_t extend_range(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     struct pool *p = &c->pools[pool];
@@ -605,10 +605,10 @@ static uint32_t extend_range(struct hb_cuda *c, uint16_t pool, int64_t bytes)
             map_hole(c, p, after, hb_smaller(c->blocks[after].bytes, missing));
         join(c, block, after);
     }
-    put_free(c, block);
     return block;
 }
 
+/* The same, a segment. */
 static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 {
     int64_t segment = bytes;
@@ -628,7 +628,6 @@ static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
                                       .after = NO_BLOCK,
                                       .pool = pool};
     c->next_address += SEGMENT_STRIDE;
-    put_free(c, block);
     return block;
 }
 
@@ -645,9 +644,8 @@ static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
     if (c->limits.expandable)
         best = best_of(c, p, best);
     int64_t found = at_place(p, best)->bytes;
-    if (split && !p->small && bytes < split && found >= split)
-        return NO_BLOCK;
-    if (split && !p->small && bytes >= split && found >= hb_add_sat(bytes, LARGE_PAGE_BYTES))
+    if (split && !p->small &&
+        (bytes < split ? found >= split : found >= hb_add_sat(bytes, LARGE_PAGE_BYTES)))
         return NO_BLOCK;
     return take_listed(p, best);
 }
@@ -664,13 +662,12 @@ uint32_t hb_cuda_take(struct hb_cuda *c, int64_t bytes, uint32_t stream, int64_t
 {
     int64_t size = hb_cuda_round(bytes);
     uint16_t pool = find_pool(c, size, stream);
-    c->large_asked += !c->pools[pool].small;
-    uint32_t block = take_fit(c, &c->pools[pool], size);
-    if (block == NO_BLOCK) {
+    struct pool *p = &c->pools[pool];
+    c->large_asked += !p->small;
+    uint32_t block = take_fit(c, p, size);
+    if (block == NO_BLOCK)
         block = c->limits.expandable ? extend_range(c, pool, size) : new_segment(c, pool, size);
-        take_free(c, block);
-    }
-    if (is_split(c, &c->pools[pool], size, c->blocks[block].bytes - size))
+    if (is_split(c, p, size, c->blocks[block].bytes - size))
         put_free(c, cut_block(c, block, size));
     struct block *b = &c->blocks[block];
     b->state = USED;

@@ -28,7 +28,9 @@ bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
 static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_rank_ask *ask, struct hb_program *p, struct hb_memory *m)
 {
-    if (!hb_step_lower(arena, diag, spec, ask, p) || !hb_step_check_total(diag, p))
+    if (!hb_step_lower(arena, diag, spec, ask, p))
+        return false;
+    if (!ask->storages && !hb_step_check_total(diag, p)) /* of others it was, as they were served */
         return false;
     hb_link_order(arena, spec, p);
     hb_run_memory(arena, p, m);
