@@ -56,12 +56,8 @@ static void give_dead(struct hb_tape *t)
 }
 
 /* A storage that died under the op that made it needs no reader. */
-void hb_tape_end(struct hb_tape *t)
+static void put_op(struct hb_tape *t)
 {
-    if (t->server)
-        give_dead(t);
-    if (!t->open)
-        return;
     if (t->reel)
         hb_reel_note(t, t->reel);
     t->op.read_count = 0;
@@ -74,6 +70,14 @@ void hb_tape_end(struct hb_tape *t)
     hb_program_put_op(t->p, &t->op, t->dead, &t->written);
     t->dead_count = 0;
     t->open = false;
+}
+
+void hb_tape_end(struct hb_tape *t)
+{
+    if (t->server && (t->open || t->dead_count))
+        give_dead(t);
+    else if (t->open)
+        put_op(t);
 }
 
 void hb_tape_end_program(struct hb_tape *t)

@@ -655,9 +655,10 @@ static void run_many(struct pipe *w)
     bool adds = sums && !leaves_later(w);
     struct hb_alike *alike = adds ? hb_alike_find(t->arena, &w->p, w->e->rank, todo) : NULL;
     struct hb_stretch *done = hb_arena_alloc(t->arena, adds ? todo->count : 0, sizeof *done);
+    int64_t run = count_run(w);
     for (uint32_t i = 0; i < todo->count; i++) {
         const struct hb_action *a = &todo->list[i];
-        bool later = !adds && hb_action_is_of_one(a) && a->microbatch >= count_run(w);
+        bool later = !adds && hb_action_is_of_one(a) && a->microbatch >= run;
         if (later || (adds && alike[i].kind != HB_ALIKE_RUN)) {
             enter_for(w, a);
             hb_tape_end(t);

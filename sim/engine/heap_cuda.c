@@ -75,11 +75,6 @@ struct hb_cuda {
     struct hb_cuda_stats stats;
 };
 
-int64_t hb_cuda_round(int64_t bytes)
-{
-    return hb_add_sat(bytes, ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
 struct hb_cuda *hb_cuda_new(struct hb_arena *arena, struct hb_cuda_limits limits)
 {
     struct hb_cuda *c = hb_arena_alloc(arena, 1, sizeof *c);
@@ -685,6 +680,11 @@ struct hb_cuda_stats hb_cuda_stats(const struct hb_cuda *c)
 int64_t hb_cuda_allocated(const struct hb_cuda *c)
 {
     return c->stats.allocated_bytes;
+}
+
+int64_t hb_cuda_block_bytes(const struct hb_cuda *c, uint32_t block)
+{
+    return c->blocks[block].bytes;
 }
 
 static void check_neighbours(const struct hb_cuda *c, uint32_t i)

@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/size.h"
+
 struct hb_arena;
 struct hb_cuda;
 
@@ -44,8 +46,14 @@ void hb_cuda_give(struct hb_cuda *c, uint32_t block);
 void hb_cuda_release(struct hb_cuda *c);
 struct hb_cuda_stats hb_cuda_stats(const struct hb_cuda *c);
 int64_t hb_cuda_allocated(const struct hb_cuda *c); /* of them */
+/* As large as what was asked for, rounded, or larger. */
+int64_t hb_cuda_block_bytes(const struct hb_cuda *c, uint32_t block);
 /* What a request takes of the allocated bytes. */
-int64_t hb_cuda_round(int64_t bytes);
+static inline int64_t hb_cuda_round(int64_t bytes)
+{
+    const int64_t step = 512;
+    return hb_add_sat(bytes, step - 1) & -step;
+}
 /* Invariants: blocks tile their segments, no two free neighbours can be joined, each free block is
  * in its pool, sums equal the counts. HB_BUG names the first that fails. */
 void hb_cuda_check(const struct hb_cuda *c);

@@ -57,9 +57,9 @@ static bool is_even(int64_t bytes)
 
 static uint32_t take_block(struct asked *a, int64_t bytes, uint8_t pool)
 {
-    int64_t address, before = hb_cuda_allocated(a->cuda);
+    int64_t address;
     uint32_t block = hb_cuda_take(a->cuda, bytes, pool, &address);
-    a->rest_bytes += hb_cuda_allocated(a->cuda) - before - hb_cuda_round(bytes);
+    a->rest_bytes += hb_cuda_block_bytes(a->cuda, block) - hb_cuda_round(bytes);
     return block;
 }
 
@@ -81,9 +81,8 @@ static void give(void *context, const struct hb_storage *s)
     a->sums.alive_bytes -= size;
     if (!a->cuda)
         return;
-    int64_t before = hb_cuda_allocated(a->cuda);
+    a->rest_bytes -= hb_cuda_block_bytes(a->cuda, s->served) - size;
     hb_cuda_give(a->cuda, s->served);
-    a->rest_bytes -= before - hb_cuda_allocated(a->cuda) - size;
 }
 
 static void release(void *context)

@@ -43,7 +43,7 @@ uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf)
     return p->buf_count++;
 }
 
-static void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t count)
+static inline void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t count)
 {
     while (p->ref_count + count > p->ref_cap)
         p->refs = hb_grow(p->arena, p->refs, p->ref_cap, &p->ref_cap, sizeof *p->refs);
