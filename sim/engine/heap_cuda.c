@@ -127,7 +127,7 @@ static void link_free(struct hb_cuda *c, struct bin *bin, uint32_t smaller, uint
 }
 
 /* Most often it is the smallest or the largest of its bin. */
-static void put_free(struct hb_cuda *c, uint32_t block)
+static inline void put_free(struct hb_cuda *c, uint32_t block)
 {
     struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
@@ -150,7 +150,7 @@ static void put_free(struct hb_cuda *c, uint32_t block)
     link_free(c, bin, block, b->larger);
 }
 
-static void take_free(struct hb_cuda *c, uint32_t block)
+static inline void take_free(struct hb_cuda *c, uint32_t block)
 {
     const struct block *b = &c->blocks[block];
     struct pool *p = &c->pools[b->pool];
@@ -164,7 +164,7 @@ static void take_free(struct hb_cuda *c, uint32_t block)
 }
 
 /* The smallest in the bins from there on; NO_BLOCK: they are empty. */
-static uint32_t first_from(const struct pool *p, uint32_t at)
+static inline uint32_t first_from(const struct pool *p, uint32_t at)
 {
     for (uint32_t w = at / 64; w < BIN_WORDS; w++) {
         uint64_t filled = p->filled[w] & (w == at / 64 ? UINT64_MAX << at % 64 : UINT64_MAX);
@@ -190,7 +190,7 @@ static uint32_t next_free(const struct hb_cuda *c, const struct pool *p, uint32_
 }
 
 /* The smallest that is large enough, the lowest of them. */
-static uint32_t find_fit(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
+static inline uint32_t find_fit(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
 {
     uint32_t block = first_from(p, bin_of(bytes));
     while (block != NO_BLOCK && c->blocks[block].bytes < bytes)
@@ -250,7 +250,7 @@ static int64_t page_bytes(const struct pool *p)
 }
 
 /* Cuts a block in two; the second is in no list. */
-static uint32_t cut_block(struct hb_cuda *c, uint32_t block, int64_t bytes)
+static inline uint32_t cut_block(struct hb_cuda *c, uint32_t block, int64_t bytes)
 {
     uint32_t added = add_block(c);
     struct block *b = &c->blocks[block], *rest = &c->blocks[added];
