@@ -66,6 +66,12 @@ struct hb_pipeline hb_pipeline_of(const struct hb_spec *s)
                                 s->pipeline.microbatches};
 }
 
+static struct hb_actions room_for(struct hb_arena *arena, uint32_t count)
+{
+    return (struct hb_actions){.list = hb_arena_raw(arena, count, sizeof(struct hb_action)),
+                               .cap = count};
+}
+
 static void push(struct hb_arena *arena, struct hb_actions *to, struct hb_action a)
 {
     to->list = hb_grow(arena, to->list, to->count, &to->cap, sizeof *to->list);
@@ -511,7 +517,7 @@ static void note_sent(struct hb_arena *arena, struct sent *s, const struct hb_ac
  */
 static struct hb_actions add_waits(struct wiring *w, const struct hb_actions *in)
 {
-    struct hb_actions out = {0};
+    struct hb_actions out = room_for(w->arena, 2 * in->count); /* each once, and its wait */
     struct sent s = {.microbatches = w->p->microbatches};
     s.at = hb_arena_alloc(w->arena, (size_t)(w->stages * s.microbatches), sizeof *s.at);
     for (uint32_t i = 0; i < in->count; i++) {
@@ -556,6 +562,7 @@ const struct hb_actions *hb_pipeline_actions(struct hb_arena *arena, const struc
     for (int64_t r = 0; r < p->ranks; r++) {
         struct hb_actions passes = hb_pipeline_passes(scratch, p, r);
         w.from[r] = add_weights(scratch, p, &passes);
+        w.to[r] = room_for(scratch, 3 * w.from[r].count); /* with what it sends and receives */
     }
     wire(&w);
     for (int64_t r = 0; r < p->ranks; r++)

@@ -31,7 +31,7 @@ static bool lower_eager(struct hb_tape *t, struct hb_diag *diag, const struct hb
         out->mesh[i] = spec->mesh[i];
     out->caching = hb_step_caching(spec);
     t->workspace_bytes = spec->runtime.blas_workspace;
-    if (ask->storages && !ask->server)
+    if (ask->storages)
         hb_tape_reserve(t, ask->storages);
     if (spec->runtime.framework == HB_FW_MEGATRON)
         hb_mcore_lower(t, spec, ask->rank, ask->cut);

@@ -15,7 +15,7 @@ struct hb_short;
 /* What is asked of a rank's step. */
 struct hb_rank_ask {
     int64_t rank;
-    uint32_t storages;                /* of it; 0: not known */
+    uint32_t storages;                /* of it, about; 0: not known */
     struct hb_short *cut;             /* null: all of it, no short program */
     const struct hb_server *server;   /* null: a program */
     const struct hb_actions *actions; /* by rank; null: they are worked out where they are needed */

@@ -27,11 +27,13 @@ void hb_tape_init(struct hb_tape *t, struct hb_arena *arena, struct hb_program *
 void hb_tape_reserve(struct hb_tape *t, uint32_t storages)
 {
     struct hb_program *p = t->p;
+    t->storages = hb_arena_raw(t->arena, storages, sizeof *t->storages);
+    t->storage_cap = storages;
+    if (t->server)
+        return;
     hb_program_reserve_bufs(p, storages);
     p->lives = hb_arena_raw(p->arena, storages, sizeof *p->lives);
     p->life_cap = storages;
-    t->storages = hb_arena_raw(t->arena, storages, sizeof *t->storages);
-    t->storage_cap = storages;
 }
 
 int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)

@@ -39,7 +39,7 @@ static int64_t in_segment(int64_t address)
     return address & ((INT64_C(1) << SEGMENT_BITS) - 1);
 }
 
-static void take(struct run *r, const struct hb_live *l)
+static inline void take(struct run *r, const struct hb_live *l)
 {
     int64_t *address = &r->out->offset_of[l->buf];
     if (l->bytes <= 0)

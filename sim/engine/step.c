@@ -143,6 +143,7 @@ static bool all_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct
     out->list = hb_arena_alloc(arena, (size_t)out->count, sizeof *out->list);
     for (int64_t r = 0; r < out->count; r++) {
         out->ask.rank = r;
+        out->ask.storages = r ? out->list[r - 1].storages : 0; /* about as many */
         if (hb_step_is_like_before(spec, r))
             out->list[r] = out->list[r - 1];
         else if (!rank_peak(arena, diag, spec, out->ask, adds_up, &out->list[r]))
