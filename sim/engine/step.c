@@ -45,6 +45,7 @@ struct asked {
     int64_t rest_bytes;   /* that blocks in use have beyond their requests */
     int64_t most_bytes;   /* alive, with these */
     bool unsure;          /* what is left out may have such blocks */
+    uint32_t taken;       /* requests, without what was left out */
 };
 
 /* What is cut off a block of a whole number of such steps leaves such a one, or nothing, and none
@@ -66,6 +67,7 @@ static uint32_t take_block(struct asked *a, int64_t bytes, uint8_t pool)
 static uint32_t take(void *context, int64_t bytes, uint8_t pool)
 {
     struct asked *a = context;
+    a->taken++;
     uint32_t block = a->cuda ? take_block(a, bytes, pool) : 0;
     hb_sums_take(&a->sums, hb_cuda_round(bytes), hb_round_up(bytes, ROUND_BYTES));
     a->most_bytes = hb_larger(a->most_bytes, hb_add_sat(a->sums.alive_bytes, a->rest_bytes));
@@ -95,6 +97,7 @@ static void release(void *context)
 struct rank {
     int64_t peak_bytes;
     uint32_t storages;
+    uint32_t served; /* of them */
     bool exact;  /* each storage was asked for; else what repeats was added up: no more than that */
     bool unsure; /* that may have left out what blocks take beyond their requests */
 };
@@ -113,8 +116,10 @@ static bool rank_peak(struct hb_arena *arena, struct hb_diag *diag, const struct
     ask.server = &server;
     bool ok = hb_step_serve(arena, diag, spec, &ask) &&
               check_total(diag, a.sums.asked_bytes, spec->model.name);
-    *out = (struct rank){
-        .peak_bytes = a.most_bytes, .storages = a.sums.asked_count, .exact = !a.sums.left_out};
+    *out = (struct rank){.peak_bytes = a.most_bytes,
+                         .storages = a.sums.asked_count,
+                         .served = a.taken,
+                         .exact = !a.sums.left_out};
     if (c.reserved)
         out->peak_bytes = hb_cuda_stats(a.cuda).peak_reserved_bytes;
     if (a.sums.left_out) {
@@ -143,7 +148,7 @@ static bool all_ranks(struct hb_arena *arena, struct hb_diag *diag, const struct
     out->list = hb_arena_alloc(arena, (size_t)out->count, sizeof *out->list);
     for (int64_t r = 0; r < out->count; r++) {
         out->ask.rank = r;
-        out->ask.storages = r ? out->list[r - 1].storages : 0; /* about as many */
+        out->ask.storages = r ? out->list[r - 1].served : 0; /* about as many */
         if (hb_step_is_like_before(spec, r))
             out->list[r] = out->list[r - 1];
         else if (!rank_peak(arena, diag, spec, out->ask, adds_up, &out->list[r]))
