@@ -43,7 +43,15 @@ struct hb_reel {
     bool saves_in;     /* a node does, of the value from outside */
     struct hb_op last; /* issued; of a server's tape none */
     uint32_t marks[HB_REEL_MARKS];
-    int32_t held; /* more than before, of the storage of the value from outside */
+    int32_t held;           /* more than before, of the storage of the value from outside */
+    struct hb_reel *around; /* recorded at the same time */
+    /* Places of outer ones stand for them below first_storage in dead and refs: */
+    struct hb_outer outer;
+    int32_t outer_holders[HB_REEL_OUTER]; /* before; more than before: */
+    int32_t outer_held[HB_REEL_OUTER];
+    uint32_t *refs; /* of all ops but the last */
+    uint32_t *results, *played;
+    uint32_t result_count;
 };
 
 static struct here here(const struct hb_tape *t, int kind, uint32_t in)
@@ -101,28 +109,49 @@ void hb_reel_begin(struct hb_tape *t, struct hb_reel *r, uint32_t in)
     r->holders = hb_arena_raw(t->arena, t->storage_count, sizeof *r->holders);
     for (uint32_t i = 0; i < t->storage_count; i++)
         r->holders[i] = t->storages[i].holders;
+    r->around = t->reel;
     t->reel = r;
 }
 
-static void note_dead(struct hb_tape *t, struct hb_reel *r)
+void hb_reel_begin_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
+                          const struct hb_outer *outer)
 {
-    for (uint32_t i = 0; i < t->dead_count; i++) {
-        r->dead = hb_grow(t->arena, r->dead, r->dead_count, &r->dead_cap, sizeof *r->dead);
-        r->dead[r->dead_count++] = t->dead[i];
-    }
+    hb_reel_begin(t, r, in);
+    r->outer = *outer;
+    for (uint32_t i = 0; i < outer->count; i++)
+        r->outer_holders[i] = t->storages[outer->storages[i]].holders;
 }
 
-void hb_reel_note(struct hb_tape *t, struct hb_reel *r)
+static void note_op(struct hb_tape *t, struct hb_reel *r, const uint32_t *dead, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        r->dead = hb_grow(t->arena, r->dead, r->dead_count, &r->dead_cap, sizeof *r->dead);
+        r->dead[r->dead_count++] = dead[i];
+    }
+    r->dead_end = hb_grow(t->arena, r->dead_end, r->count, &r->end_cap, sizeof *r->dead_end);
+    r->dead_end[r->count++] = r->dead_count;
+}
+
+static void note_first(const struct hb_tape *t, struct hb_reel *r)
+{
+    if (r->count)
+        return;
+    r->first_op = t->p->op_count;
+    r->first_ref = t->p->ref_count;
+}
+
+static void note_open(struct hb_tape *t, struct hb_reel *r)
 {
     if (!t->open || t->written < r->first_storage)
         return;
-    if (!r->count) {
-        r->first_op = t->p->op_count;
-        r->first_ref = t->p->ref_count;
-    }
-    note_dead(t, r);
-    r->dead_end = hb_grow(t->arena, r->dead_end, r->count, &r->end_cap, sizeof *r->dead_end);
-    r->dead_end[r->count++] = r->dead_count;
+    note_first(t, r);
+    note_op(t, r, t->dead, t->dead_count);
+}
+
+void hb_reel_note(struct hb_tape *t)
+{
+    for (struct hb_reel *r = t->reel; r; r = r->around)
+        note_open(t, r);
 }
 
 static bool is_own(const struct hb_reel *r, uint32_t storage)
@@ -130,17 +159,43 @@ static bool is_own(const struct hb_reel *r, uint32_t storage)
     return storage == HB_NONE || storage >= r->first_storage;
 }
 
+/* HB_NONE: it is none of them. */
+static uint32_t place_outside(const struct hb_reel *r, uint32_t storage)
+{
+    for (uint32_t i = 0; i < r->outer.count; i++)
+        if (r->outer.storages[i] == storage)
+            return i;
+    return HB_NONE;
+}
+
+static uint32_t count_dead(const struct hb_reel *r, uint32_t storage)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->dead_count; i++)
+        count += r->dead[i] == storage;
+    return count;
+}
+
+/* One that nobody holds any more went under an op of the stretch. */
 static bool has_own_storages(const struct hb_tape *t, const struct hb_reel *r)
 {
     uint32_t in = t->values[r->in].storage;
     for (uint32_t i = 0; i < r->dead_count; i++)
-        if (!is_own(r, r->dead[i]))
+        if (!is_own(r, r->dead[i]) && place_outside(r, r->dead[i]) == HB_NONE)
             return false;
-    for (uint32_t i = r->first_value; i < t->value_count; i++)
+    for (uint32_t i = 0; i < r->outer.count; i++) {
+        uint32_t one = r->outer.storages[i];
+        if (one == in || count_dead(r, one) != (t->storages[one].holders == 0))
+            return false;
+    }
+    for (uint32_t i = r->first_value; i < t->value_count && !r->outer.count; i++)
         if (!is_own(r, t->values[i].storage) && t->values[i].storage != in)
             return false;
     for (uint32_t i = 0; i < r->first_storage; i++)
-        if (i != in && t->storages[i].holders != r->holders[i])
+        if (i != in && t->storages[i].holders != r->holders[i] && place_outside(r, i) == HB_NONE)
+            return false;
+    for (uint32_t i = r->first_storage; i < t->storage_count; i++)
+        if (t->storages[i].stays)
             return false;
     return true;
 }
@@ -182,7 +237,8 @@ static void keep_bufs(const struct hb_tape *t, struct hb_reel *r)
     }
     for (uint32_t op = 0, dead = 0; op + 1 < r->count; op++)
         for (; dead < r->dead_end[op]; dead++)
-            r->lives[r->dead[dead] - r->first_storage].end = (int32_t)op;
+            if (is_own(r, r->dead[dead]))
+                r->lives[r->dead[dead] - r->first_storage].end = (int32_t)op;
 }
 
 static void keep_ops(const struct hb_tape *t, struct hb_reel *r)
@@ -227,22 +283,64 @@ static void keep_nodes(const struct hb_tape *t, struct hb_reel *r)
     hb_saves_list(t->arena, &r->saves, r->nodes, r->node_count);
 }
 
-void hb_reel_end(struct hb_tape *t, struct hb_reel *r, const uint32_t marks[HB_REEL_MARKS])
+static void keep_refs(const struct hb_tape *t, struct hb_reel *r)
 {
-    hb_reel_note(t, r);
-    t->reel = NULL;
+    for (uint32_t i = 0; i < r->dead_count; i++)
+        if (!is_own(r, r->dead[i]))
+            r->dead[i] = place_outside(r, r->dead[i]);
+    if (t->server)
+        return;
+    r->refs = hb_arena_raw(t->arena, r->ref_count, sizeof *r->refs);
+    for (uint32_t i = 0; i < r->ref_count; i++) {
+        uint32_t ref = t->p->refs[r->first_ref + i];
+        r->refs[i] = is_own(r, ref) ? ref : place_outside(r, ref);
+    }
+}
+
+/* False: it is not the same each time. */
+static bool end_stretch(struct hb_tape *t, struct hb_reel *r)
+{
+    note_open(t, r);
+    t->reel = r->around;
     r->state = is_fit(t, r) ? RECORDED : UNFIT;
     if (r->state == UNFIT)
-        return;
+        return false;
     uint32_t in = t->values[r->in].storage;
     r->held = t->storages[in].holders - r->holders[in];
+    for (uint32_t i = 0; i < r->outer.count; i++)
+        r->outer_held[i] = t->storages[r->outer.storages[i]].holders - r->outer_holders[i];
+    keep_ops(t, r);
+    keep_refs(t, r);
+    return true;
+}
+
+void hb_reel_end(struct hb_tape *t, struct hb_reel *r, const uint32_t marks[HB_REEL_MARKS])
+{
+    if (!end_stretch(t, r))
+        return;
     r->value_count = t->value_count - r->first_value;
     r->values = hb_arena_raw(t->arena, r->value_count, sizeof *r->values);
     for (uint32_t i = 0; i < r->value_count; i++)
         r->values[i] = t->values[r->first_value + i];
     keep_nodes(t, r);
-    keep_ops(t, r);
     memcpy(r->marks, marks, sizeof r->marks);
+}
+
+void hb_reel_end_closed(struct hb_tape *t, struct hb_reel *r, const uint32_t *results,
+                        uint32_t count)
+{
+    uint32_t in = t->values[r->in].storage;
+    bool fit = end_stretch(t, r) && t->node_count == r->first_node;
+    for (uint32_t i = 0; i < count; i++)
+        fit = fit && (is_own(r, results[i]) || results[i] == in);
+    if (!fit) {
+        r->state = UNFIT;
+        return;
+    }
+    r->result_count = count;
+    r->results = hb_arena_raw(t->arena, count, sizeof *r->results);
+    r->played = hb_arena_raw(t->arena, count, sizeof *r->played);
+    memcpy(r->results, results, count * sizeof *results);
 }
 
 /* --- playing --- */
@@ -264,8 +362,16 @@ static void add_storages(struct hb_tape *t, const struct hb_reel *r)
     t->storage_count += r->count;
 }
 
+/* Of dead and refs. */
+static uint32_t move_ref(const struct hb_reel *r, uint32_t ref, uint32_t moved,
+                         const struct hb_outer *outer)
+{
+    return ref >= r->first_storage ? ref + moved : outer->storages[ref];
+}
+
 /* A storage that dies under its op is taken all the same. */
-static void serve_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t moved)
+static void serve_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t moved,
+                      const struct hb_outer *outer)
 {
     const struct hb_server *s = t->server;
     uint32_t dead = 0;
@@ -274,7 +380,7 @@ static void serve_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t moved
         if (own->bytes > 0)
             own->served = s->take(s->context, own->bytes, own->pool);
         for (; i + 1 < r->count && dead < r->dead_end[i]; dead++) {
-            const struct hb_storage *gone = &t->storages[r->dead[dead] + moved];
+            const struct hb_storage *gone = &t->storages[move_ref(r, r->dead[dead], moved, outer)];
             if (gone->served != HB_NONE)
                 s->give(s->context, gone);
         }
@@ -306,8 +412,9 @@ static void copy_bufs(struct hb_program *p, const struct hb_reel *r)
     p->buf_count += r->count;
 }
 
-/* All but the last. What they read and write are storages of the stretch. */
-static void copy_ops(struct hb_program *p, const struct hb_reel *r, uint32_t moved)
+/* All but the last. */
+static void copy_ops(struct hb_program *p, const struct hb_reel *r, uint32_t moved,
+                     const struct hb_outer *outer)
 {
     uint32_t ops = r->count - 1, refs = p->ref_count - r->first_ref;
     p->ops = make_room(p->arena, p->ops, p->op_count + ops, &p->op_cap, sizeof *p->ops);
@@ -317,22 +424,50 @@ static void copy_ops(struct hb_program *p, const struct hb_reel *r, uint32_t mov
     memcpy(to, p->ops + r->first_op, ops * sizeof *to);
     for (uint32_t i = 0; i < ops; i++)
         to[i].refs_at += refs;
-    const uint32_t *from = p->refs + r->first_ref;
     for (uint32_t i = 0; i < r->ref_count; i++)
-        p->refs[p->ref_count + i] = from[i] + moved;
+        p->refs[p->ref_count + i] = move_ref(r, r->refs[i], moved, outer);
     p->ref_count += r->ref_count;
     p->op_count += ops;
 }
 
+/* Before its ops are in the program. */
+static void end_outer_lives(struct hb_program *p, const struct hb_reel *r,
+                            const struct hb_outer *outer)
+{
+    for (uint32_t op = 0, dead = 0; outer->count && op + 1 < r->count; op++)
+        for (; dead < r->dead_end[op]; dead++)
+            if (r->dead[dead] < r->first_storage)
+                p->lives[outer->storages[r->dead[dead]]].end = (int32_t)(p->op_count + op);
+}
+
+/* Those around it have its ops as their own. */
+static void note_played(struct hb_tape *t, const struct hb_reel *r, uint32_t moved,
+                        const struct hb_outer *outer)
+{
+    for (struct hb_reel *a = t->reel; a; a = a->around) {
+        uint32_t dead = 0;
+        note_first(t, a);
+        for (uint32_t i = 0; i + 1 < r->count; i++) {
+            note_op(t, a, NULL, 0);
+            for (; dead < r->dead_end[i]; dead++) {
+                a->dead = hb_grow(t->arena, a->dead, a->dead_count, &a->dead_cap, sizeof *a->dead);
+                a->dead[a->dead_count++] = move_ref(r, r->dead[dead], moved, outer);
+            }
+            a->dead_end[a->count - 1] = a->dead_count;
+        }
+    }
+}
+
 /* The last op stays open, as it was. */
-static void open_last(struct hb_tape *t, const struct hb_reel *r, uint32_t moved)
+static void open_last(struct hb_tape *t, const struct hb_reel *r, uint32_t moved,
+                      const struct hb_outer *outer)
 {
     uint32_t first = r->count > 1 ? r->dead_end[r->count - 2] : 0;
     t->open = true;
     t->written = t->storage_count - 1;
     for (uint32_t i = first; i < r->dead_count; i++) {
         t->dead = hb_grow(t->arena, t->dead, t->dead_count, &t->dead_cap, sizeof *t->dead);
-        t->dead[t->dead_count++] = r->dead[i] + moved;
+        t->dead[t->dead_count++] = move_ref(r, r->dead[i], moved, outer);
     }
 }
 
@@ -395,29 +530,38 @@ static bool can_play(const struct hb_tape *t, const struct hb_reel *r)
 }
 
 /* Returns by how much storages are moved. */
-static uint32_t play_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t in)
+static uint32_t play_ops(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
+                         const struct hb_outer *outer)
 {
     hb_tape_end(t);
     uint32_t moved = t->storage_count - r->first_storage;
     add_storages(t, r);
+    note_played(t, r, moved, outer);
     if (t->server) {
-        serve_ops(t, r, moved);
+        serve_ops(t, r, moved, outer);
     } else {
         copy_bufs(t->p, r);
-        copy_ops(t->p, r, moved);
+        end_outer_lives(t->p, r, outer);
+        copy_ops(t->p, r, moved, outer);
         t->op = r->last;
     }
-    open_last(t, r, moved);
+    open_last(t, r, moved, outer);
     hold_in(t, r, t->values[in].storage);
+    for (uint32_t i = 0; i < outer->count; i++)
+        if (place_outside(r, r->outer.storages[i]) == i)
+            t->storages[outer->storages[i]].holders += r->outer_held[i];
     return moved;
 }
+
+static const struct hb_outer none = {.count = 0};
 
 bool hb_reel_play(struct hb_tape *t, const struct hb_reel *r, uint32_t in,
                   uint32_t marks[HB_REEL_MARKS])
 {
     if (!can_play(t, r))
         return false;
-    uint32_t moved = play_ops(t, r, in), values = t->value_count - r->first_value;
+    uint32_t moved = play_ops(t, r, in, &none);
+    uint32_t values = t->value_count - r->first_value;
     copy_values(t, r, moved, t->values[in].storage);
     copy_nodes(t, r, moved, in, values);
     for (int i = 0; i < HB_REEL_MARKS; i++)
@@ -430,10 +574,41 @@ const struct hb_saves *hb_reel_play_saves(struct hb_tape *t, struct hb_reel *r, 
 {
     if (!can_play(t, r))
         return NULL;
-    uint32_t moved = play_ops(t, r, in), storage = t->values[in].storage;
+    uint32_t moved = play_ops(t, r, in, &none), storage = t->values[in].storage;
     for (uint32_t i = 0; i < r->saves.count; i++) {
         struct hb_saved *one = &r->saves.list[i];
         one->storage = move_storage(r, r->nodes[one->node].saved[one->place], moved, storage);
     }
     return &r->saves;
+}
+
+/* The same one is twice in both, or in none. */
+static bool is_same_outer(const struct hb_tape *t, const struct hb_reel *r,
+                          const struct hb_outer *outer)
+{
+    if (outer->count != r->outer.count)
+        return false;
+    for (uint32_t i = 0; i < outer->count; i++) {
+        const struct hb_storage *now = &t->storages[outer->storages[i]];
+        const struct hb_storage *then = &t->storages[r->outer.storages[i]];
+        uint32_t first = 0;
+        while (outer->storages[first] != outer->storages[i])
+            first++;
+        if (now->bytes != then->bytes || now->pool != then->pool ||
+            now->holders != r->outer_holders[i] || place_outside(r, r->outer.storages[i]) != first)
+            return false;
+    }
+    return true;
+}
+
+const uint32_t *hb_reel_play_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
+                                    const struct hb_outer *outer, uint32_t *out_count)
+{
+    if (!can_play(t, r) || !is_same_outer(t, r, outer))
+        return NULL;
+    uint32_t moved = play_ops(t, r, in, outer), storage = t->values[in].storage;
+    for (uint32_t i = 0; i < r->result_count; i++)
+        r->played[i] = move_storage(r, r->results[i], moved, storage);
+    *out_count = r->result_count;
+    return r->played;
 }

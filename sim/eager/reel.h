@@ -30,7 +30,7 @@ struct hb_reels {
 struct hb_reel *hb_reels_find(struct hb_tape *t, struct hb_reels *reels, int kind, uint32_t in);
 /* Nothing was recorded yet. */
 bool hb_reel_is_new(const struct hb_reel *r);
-/* What the tape issues from here on is recorded, up to hb_reel_end. */
+/* What the tape issues from here on is recorded, up to hb_reel_end; others may be within. */
 void hb_reel_begin(struct hb_tape *t, struct hb_reel *r, uint32_t in);
 /* marks: values that the code asks for later. */
 enum { HB_REEL_MARKS = 3 };
@@ -58,7 +58,24 @@ void hb_saves_list(struct hb_arena *arena, struct hb_saves *out, const struct hb
 /* The same without values and nodes, of which what they would hold is handed out, held: until it is
  * played again. Null: as false. */
 const struct hb_saves *hb_reel_play_saves(struct hb_tape *t, struct hb_reel *r, uint32_t in);
-/* An op of the stretch is over; the tape tells, with what dies under it. */
-void hb_reel_note(struct hb_tape *t, struct hb_reel *r);
+/* An op is over; the tape tells, with what dies under it. */
+void hb_reel_note(struct hb_tape *t);
+
+/* A stretch that leaves no values or nodes may hold and let go of these from outside, too: each
+ * time as many, of the same sizes and holders. */
+enum { HB_REEL_OUTER = 40 };
+struct hb_outer {
+    uint32_t storages[HB_REEL_OUTER];
+    uint32_t count;
+};
+
+void hb_reel_begin_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
+                          const struct hb_outer *outer);
+/* results: storages that its code asks for later, its own or that of the value from outside. */
+void hb_reel_end_closed(struct hb_tape *t, struct hb_reel *r, const uint32_t *results,
+                        uint32_t count);
+/* Those in their place, until it is played again; null: as false. */
+const uint32_t *hb_reel_play_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
+                                    const struct hb_outer *outer, uint32_t *out_count);
 
 #endif

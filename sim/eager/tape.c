@@ -49,7 +49,7 @@ int64_t hb_tape_size(struct hb_tape *t, int64_t a, int64_t b, int64_t c)
 static void give_dead(struct hb_tape *t)
 {
     if (t->reel)
-        hb_reel_note(t, t->reel);
+        hb_reel_note(t);
     for (uint32_t i = 0; i < t->dead_count; i++)
         if (t->storages[t->dead[i]].served != HB_NONE)
             t->server->give(t->server->context, &t->storages[t->dead[i]]);
@@ -61,7 +61,7 @@ static void give_dead(struct hb_tape *t)
 static void put_op(struct hb_tape *t)
 {
     if (t->reel)
-        hb_reel_note(t, t->reel);
+        hb_reel_note(t);
     t->op.read_count = 0;
     for (uint32_t i = 0; i < t->dead_count; i++) {
         t->p->lives[t->dead[i]].end = (int32_t)t->p->op_count;
