@@ -49,8 +49,9 @@ struct hb_reel {
     struct hb_outer outer;
     int32_t outer_holders[HB_REEL_OUTER]; /* before; more than before: */
     int32_t outer_held[HB_REEL_OUTER];
-    uint32_t *refs; /* of all ops but the last */
-    uint32_t *results, *played;
+    uint32_t outer_end[HB_REEL_OUTER]; /* the op under which it goes, but the last; HB_NONE */
+    uint32_t *refs;                    /* of all ops but the last */
+    uint32_t *results, *played;        /* HB_NONE: of the value from outside */
     uint32_t result_count;
 };
 
@@ -230,15 +231,21 @@ static void keep_bufs(const struct hb_tape *t, struct hb_reel *r)
 {
     r->category = hb_arena_raw(t->arena, r->count, sizeof *r->category);
     r->lives = hb_arena_raw(t->arena, r->count, sizeof *r->lives);
+    for (uint32_t i = 0; i < r->outer.count; i++)
+        r->outer_end[i] = HB_NONE;
     for (uint32_t i = 0; i < r->count; i++) {
         const struct hb_storage *s = &r->storages[i];
         r->category[i] = (uint8_t)t->p->bufs[r->first_storage + i].category;
         r->lives[i] = (struct hb_live){i, (int32_t)i, (int32_t)i, s->pool, s->bytes};
     }
     for (uint32_t op = 0, dead = 0; op + 1 < r->count; op++)
-        for (; dead < r->dead_end[op]; dead++)
-            if (is_own(r, r->dead[dead]))
-                r->lives[r->dead[dead] - r->first_storage].end = (int32_t)op;
+        for (; dead < r->dead_end[op]; dead++) {
+            uint32_t one = r->dead[dead];
+            if (is_own(r, one))
+                r->lives[one - r->first_storage].end = (int32_t)op;
+            else
+                r->outer_end[place_outside(r, one)] = op;
+        }
 }
 
 static void keep_ops(const struct hb_tape *t, struct hb_reel *r)
@@ -331,16 +338,14 @@ void hb_reel_end_closed(struct hb_tape *t, struct hb_reel *r, const uint32_t *re
 {
     uint32_t in = t->values[r->in].storage;
     bool fit = end_stretch(t, r) && t->node_count == r->first_node;
-    for (uint32_t i = 0; i < count; i++)
-        fit = fit && (is_own(r, results[i]) || results[i] == in);
-    if (!fit) {
-        r->state = UNFIT;
-        return;
-    }
     r->result_count = count;
     r->results = hb_arena_raw(t->arena, count, sizeof *r->results);
     r->played = hb_arena_raw(t->arena, count, sizeof *r->played);
-    memcpy(r->results, results, count * sizeof *results);
+    for (uint32_t i = 0; i < count; i++) {
+        r->results[i] = is_own(r, results[i]) ? results[i] : place_outside(r, results[i]);
+        fit = fit && (r->results[i] != HB_NONE || results[i] == in);
+    }
+    r->state = fit ? RECORDED : UNFIT;
 }
 
 /* --- playing --- */
@@ -434,10 +439,9 @@ static void copy_ops(struct hb_program *p, const struct hb_reel *r, uint32_t mov
 static void end_outer_lives(struct hb_program *p, const struct hb_reel *r,
                             const struct hb_outer *outer)
 {
-    for (uint32_t op = 0, dead = 0; outer->count && op + 1 < r->count; op++)
-        for (; dead < r->dead_end[op]; dead++)
-            if (r->dead[dead] < r->first_storage)
-                p->lives[outer->storages[r->dead[dead]]].end = (int32_t)(p->op_count + op);
+    for (uint32_t i = 0; i < outer->count; i++)
+        if (r->outer_end[i] != HB_NONE)
+            p->lives[outer->storages[i]].end = (int32_t)(p->op_count + r->outer_end[i]);
 }
 
 /* Those around it have its ops as their own. */
@@ -608,7 +612,8 @@ const uint32_t *hb_reel_play_closed(struct hb_tape *t, struct hb_reel *r, uint32
         return NULL;
     uint32_t moved = play_ops(t, r, in, outer), storage = t->values[in].storage;
     for (uint32_t i = 0; i < r->result_count; i++)
-        r->played[i] = move_storage(r, r->results[i], moved, storage);
+        r->played[i] =
+            r->results[i] == HB_NONE ? storage : move_ref(r, r->results[i], moved, outer);
     *out_count = r->result_count;
     return r->played;
 }

@@ -20,7 +20,7 @@ struct hb_taped;
 struct hb_reel;
 
 /* Reels of one piece of code, by the tape's state where they begin. */
-enum { HB_REELS = 4 };
+enum { HB_REELS = 8 };
 struct hb_reels {
     struct hb_reel *list[HB_REELS];
 };
@@ -71,7 +71,7 @@ struct hb_outer {
 
 void hb_reel_begin_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
                           const struct hb_outer *outer);
-/* results: storages that its code asks for later, its own or that of the value from outside. */
+/* results: storages that its code asks for later, its own or from outside. */
 void hb_reel_end_closed(struct hb_tape *t, struct hb_reel *r, const uint32_t *results,
                         uint32_t count);
 /* Those in their place, until it is played again; null: as false. */

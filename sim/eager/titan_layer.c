@@ -423,16 +423,19 @@ static bool comes_again(const struct hb_titan_layer *l)
            !l->block->moe.experts && !l->block->attention.sinks;
 }
 
+/* What is recorded of a layer: BACK with the run before it. */
+enum pass { FORWARD, AGAIN, BACK, PAID = 4 };
+
 /* Null: there is none. */
-static struct hb_reel *find_reel(struct hb_titan_layer *l, bool again)
+static struct hb_reel *find_reel(struct hb_titan_layer *l, uint32_t pass)
 {
-    return comes_again(l) ? hb_reels_find(l->e->t, &l->reels, again, l->in) : NULL;
+    return comes_again(l) ? hb_reels_find(l->e->t, &l->reels, (int)pass, l->in) : NULL;
 }
 
 static void run_layer(struct hb_titan_layer *l, struct run *run, bool again)
 {
     struct hb_tape *t = l->e->t;
-    struct hb_reel *reel = find_reel(l, again);
+    struct hb_reel *reel = find_reel(l, again ? AGAIN : FORWARD);
     uint32_t made[HB_REEL_MARKS] = {l->out, l->half, l->last};
     if (reel && hb_reel_is_new(reel)) {
         hb_reel_begin(t, reel, l->in);
@@ -565,7 +568,7 @@ static void enter_last_modules(struct hb_titan_layer *l)
 
 /* What needs nothing kept runs before the layer is: the sum's gradient is gathered first. What was
  * kept of it beyond what is taken again goes with the checkpoint. */
-static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
+static void issue_back(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
 {
     struct run *run = (struct run *)(uintptr_t)n->thing;
     struct hb_titan_layer *l = run->layer;
@@ -604,6 +607,63 @@ static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad
     for (int i = run->kept.next; i < run->kept.count; i++)
         hb_tape_drop(t, run->kept.storages[i]);
     run->kept.count = 0;
+}
+
+/* What the layer's weights are owed, and the gradient of its input. */
+static void note_back(struct hb_titan_layer *l, struct hb_reel *reel, uint32_t first)
+{
+    struct hb_tape *t = l->e->t;
+    const struct hb_split *s = t->split;
+    uint32_t results[HB_REEL_OUTER], count = s->owed_count - first;
+    if (count >= HB_REEL_OUTER)
+        count = 0;
+    l->owed = hb_arena_raw(t->arena, count, sizeof *l->owed);
+    for (uint32_t i = 0; i < count; i++) {
+        l->owed[i] = s->owed[first + i];
+        results[i] = l->owed[i].grad;
+    }
+    results[count] = t->values[l->in].grad;
+    hb_reel_end_closed(t, reel, results, count + 1);
+}
+
+static bool play_back(struct hb_titan_layer *l, struct hb_reel *reel, struct run *run,
+                      const struct hb_outer *outer)
+{
+    struct hb_tape *t = l->e->t;
+    struct hb_split *s = t->split;
+    uint32_t count;
+    const uint32_t *made = hb_reel_play_closed(t, reel, l->in, outer, &count);
+    for (uint32_t i = 0; made && i + 1 < count; i++) {
+        s->owed = hb_grow(t->arena, s->owed, s->owed_count, &s->owed_cap, sizeof *s->owed);
+        s->owed[s->owed_count] = l->owed[i];
+        s->owed[s->owed_count].run = run;
+        s->owed[s->owed_count++].grad = made[i];
+    }
+    if (made)
+        t->values[l->in].grad = made[count - 1];
+    return made;
+}
+
+/* In a program passes in two are recorded whole: ranks that are served have few. */
+static void back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
+{
+    struct run *run = (struct run *)(uintptr_t)n->thing;
+    struct hb_titan_layer *l = run->layer;
+    struct hb_outer outer = {{grad}, 1};
+    bool parted = t->split && !t->server && !l->e->stash;
+    bool fits = parted && t->values[n->in[0]].grad == HB_NONE;
+    t->grad = true;
+    l->in = run->in = n->in[0];
+    struct hb_reel *reel = fits ? find_reel(l, BACK) : NULL;
+    if (reel && play_back(l, reel, run, &outer))
+        return;
+    bool records = reel && hb_reel_is_new(reel);
+    uint32_t first = records ? t->split->owed_count : 0;
+    if (records)
+        hb_reel_begin_closed(t, reel, l->in, &outer);
+    issue_back(t, n, grad);
+    if (records)
+        note_back(l, reel, first);
 }
 
 /* What nodes of the run hold to what is left of all runs; those that are done, or that only `gone`
@@ -663,7 +723,7 @@ static const struct hb_saves *run_saves(struct hb_titan_layer *l, struct run *ru
 {
     struct hb_titan *e = l->e;
     struct hb_tape *t = e->t;
-    struct hb_reel *reel = find_reel(l, true);
+    struct hb_reel *reel = find_reel(l, AGAIN);
     const struct hb_saves *saves = reel ? hb_reel_play_saves(t, reel, l->in) : NULL;
     if (saves)
         return saves;
@@ -704,6 +764,70 @@ uint32_t hb_titan_run_for(struct hb_tape *t, const struct hb_owed *o, bool last)
     uint32_t dw = hb_ops_owed_gradient(t, o);
     release(t, a, node_with(saves, o->weight), o->places);
     return dw;
+}
+
+/* The layer's, where each adds to a gradient that is there. */
+static bool list_owed(struct hb_titan_layer *l, struct hb_split *split, struct hb_titan_payment *p)
+{
+    for (uint32_t i = 0; i < split->owed_count; i++) {
+        struct hb_owed *o = &split->owed[i];
+        const struct hb_weight *w = o->weight;
+        const struct run *run = o->run;
+        if (!run || run->layer != l || o->grad == HB_NONE)
+            continue;
+        if (w->grad == HB_NONE || run->again || p->outer.count == HB_REEL_OUTER)
+            return false;
+        p->owed[p->owed_count++] = o;
+        p->outer.storages[p->outer.count++] = o->grad;
+    }
+    return p->owed_count;
+}
+
+bool hb_titan_pay_again(struct hb_titan_layer *l, struct hb_split *split, uint32_t *dw, bool last,
+                        struct hb_titan_payment *out)
+{
+    struct hb_tape *t = l->e->t;
+    uint32_t count, before = *dw != HB_NONE;
+    *out = (struct hb_titan_payment){.outer = {{*dw}, before}};
+    if (t->server || !list_owed(l, split, out))
+        return false;
+    struct run *run = out->owed[0]->run;
+    t->grad = true;
+    l->in = run->in;
+    out->reel = find_reel(l, PAID + last + 2 * before);
+    if (!out->reel)
+        return false;
+    const uint32_t *made = hb_reel_play_closed(t, out->reel, l->in, &out->outer, &count);
+    if (!made) {
+        if (hb_reel_is_new(out->reel))
+            hb_reel_begin_closed(t, out->reel, l->in, &out->outer);
+        else
+            out->reel = NULL;
+        return false;
+    }
+    struct again *a = run->again = new_again(l->e);
+    for (uint32_t i = 1; i < count; i++) {
+        a->left = hb_grow(t->arena, a->left, a->left_count, &a->left_cap, sizeof *a->left);
+        a->left[a->left_count++] = (struct hb_saved){.storage = made[i]};
+    }
+    for (uint32_t i = 0; i < out->owed_count; i++)
+        out->owed[i]->grad = HB_NONE;
+    *dw = made[0];
+    return true;
+}
+
+void hb_titan_note_paid(struct hb_titan_layer *l, const struct hb_titan_payment *p, uint32_t dw)
+{
+    struct hb_tape *t = l->e->t;
+    if (!p->reel)
+        return;
+    const struct run *run = p->owed[0]->run;
+    uint32_t count = run->again ? run->again->left_count : 0;
+    uint32_t *results = hb_arena_raw(t->arena, (size_t)count + 1, sizeof *results);
+    results[0] = dw;
+    for (uint32_t i = 0; i < count; i++)
+        results[i + 1] = run->again->left[i].storage;
+    hb_reel_end_closed(t, p->reel, results, count + 1);
 }
 
 void hb_titan_forget_under(struct hb_tape *t, const struct hb_owed *o)

@@ -79,7 +79,8 @@ struct hb_titan_layer {
     uint32_t half; /* run again: the residual after attention, the last product */
     uint32_t last;
     uint32_t own;          /* of experts: the shared one's last product */
-    struct hb_reels reels; /* of its passes forwards */
+    struct hb_reels reels; /* of its passes */
+    struct hb_owed *owed;  /* by its pass backwards, as recorded */
     int64_t left_out;      /* of a short program: layers of its kind that are not run ... */
     int64_t rest_bytes;    /* ... and what each leaves for the backward pass */
 };
@@ -211,6 +212,18 @@ int64_t hb_titan_expert_width(const struct hb_titan_layer *l);
 struct hb_gather hb_titan_gather(const struct hb_titan_layer *l);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
+/* Gradients of all weights of the layer, by one op each from what the split owes, the last of them
+ * held by dw: as the microbatch before had them. False: they are to be made one by one, and to be
+ * recorded by hb_titan_note_paid where there is a reel then. */
+struct hb_titan_payment {
+    struct hb_reel *reel; /* null: it is not the same each time */
+    struct hb_outer outer;
+    struct hb_owed *owed[HB_REEL_OUTER];
+    uint32_t owed_count;
+};
+bool hb_titan_pay_again(struct hb_titan_layer *l, struct hb_split *split, uint32_t *dw, bool last,
+                        struct hb_titan_payment *out);
+void hb_titan_note_paid(struct hb_titan_layer *l, const struct hb_titan_payment *p, uint32_t dw);
 /* The gradient of a weight of a layer that is checkpointed, whose input's is made already: the
  * layer is run again for it. What that leaves goes with the nodes: those that only this weight's op
  * holds with it, where no later layer of the stage holds them (`last`); */

@@ -323,13 +323,17 @@ static void pay_weight(struct pipe *w, struct hb_split *split, struct hb_weight 
 /* Weight by weight, in the order of the model's parameters, experts before their router. */
 static void pay_layer(struct pipe *w, struct hb_titan_layer *l, struct hb_split *split, bool last)
 {
+    struct hb_titan_payment paid;
     w->e->t->where = l->unit.where;
+    if (hb_titan_pay_again(l, split, &w->names.dw, last, &paid))
+        return;
     for (int k = 0; k < l->unit.count; k++) {
         bool router = &l->weights[k] == l->by_role[HB_TITAN_W_ROUTER];
         for (int x = 0; router && x < l->experts.count; x++)
             pay_weight(w, split, &l->expert_weights[x], last);
         pay_weight(w, split, &l->weights[k], last);
     }
+    hb_titan_note_paid(l, &paid, w->names.dw);
 }
 
 /* The graph above a layer holds it, so what is left goes in the end. */
