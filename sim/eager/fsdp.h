@@ -14,7 +14,7 @@
  * in the forward pass, the next unit in the backward pass. Gradients are put into one (default
  * stream), converted and reduced in the post-backward stream, and what was converted goes at once.
  *
- * A stream's free memory serves no other (hb_buf.pool). In the forward pass a gathered buffer
+ * A stream's free memory serves no other (hb_live.pool). In the forward pass a gathered buffer
  * lives until the next unit is copied out, in the backward pass until its own is, the next unit's
  * gather being issued then; a reduction's input lives until the next unit's is made. */
 #ifndef HB_SIM_EAGER_FSDP_H

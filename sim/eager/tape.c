@@ -136,8 +136,7 @@ static void add_buf(struct hb_tape *t, const char *name, int64_t bytes, enum hb_
                                           .plain_bytes = bytes,
                                           .dtype = HB_DT_BF16,
                                           .alias_of = HB_NONE,
-                                          .category = category,
-                                          .pool = pool});
+                                          .category = category});
 }
 
 static uint32_t add_storage(struct hb_tape *t, const char *name, int64_t bytes,

@@ -155,8 +155,8 @@ struct hb_titan {
     bool tune; /* torchtune's step: heads repeated before any attention, the loss compiled too */
     uint32_t *stash; /* inputs of layers on their way to the host; null: they stay */
     int stash_count;
-    struct again *spare_again; /* of layers run again for their weights' gradients ... */
-    struct hb_saves saves;     /* ... and what the one that runs saved */
+    struct hb_titan_again *spare_again; /* of layers run again for their weights' gradients ... */
+    struct hb_saves saves;              /* ... and what the one that runs saved */
     uint32_t update_names[HB_TITAN_UPDATE_NAMES]; /* storages; HB_NONE */
     uint32_t *copies;                             /* of parameters, on their way to the host */
     uint32_t copy_count;
@@ -210,6 +210,23 @@ int64_t hb_titan_own_experts(const struct hb_titan_layer *l);
 int64_t hb_titan_expert_width(const struct hb_titan_layer *l);
 /* How the layer's second half brings the sequence together, and apart. */
 struct hb_gather hb_titan_gather(const struct hb_titan_layer *l);
+/* A pass over a layer that is checkpointed: what it keeps of itself. */
+struct hb_titan_run {
+    struct hb_titan_layer *layer;
+    struct hb_kept kept;
+    uint32_t in;                  /* value */
+    struct hb_titan_again *again; /* null: not run again for a weight's gradient */
+};
+/* What is recorded of a layer: BACK with the run before it. */
+enum hb_titan_pass { HB_TITAN_FORWARD, HB_TITAN_AGAIN, HB_TITAN_BACK, HB_TITAN_PAID = 4 };
+/* Null: there is none. */
+struct hb_reel *hb_titan_find_reel(struct hb_titan_layer *l, uint32_t pass);
+/* The layer's ops alone; run: null, or what the pass keeps. */
+void hb_titan_run_ops(struct hb_titan_layer *l, struct hb_titan_run *run, bool again);
+bool hb_titan_is_fused(const struct hb_titan *e);
+bool hb_titan_is_layernorm(const struct hb_titan_layer *l);
+/* Of what a checkpointed layer saved: see titan_again.c. */
+void hb_titan_back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t grad);
 /* A layer with its unit, whole or checkpointed: the value it hands on. */
 uint32_t hb_titan_run_layer(struct hb_titan_layer *l, uint32_t x);
 /* Gradients of all weights of the layer, by one op each from what the split owes, the last of them

@@ -18,12 +18,9 @@ enum { OPS_OF_LAYER = 256, BUFS_OF_LAYER = 256, REFS_OF_LAYER = 512 };
 
 static void make_room(struct hb_program *p, uint32_t ops, uint32_t bufs, uint32_t refs)
 {
-    p->op_cap = ops;
-    p->buf_cap = bufs;
-    p->ref_cap = refs;
-    p->ops = hb_arena_raw(p->arena, p->op_cap, sizeof *p->ops);
-    p->bufs = hb_arena_raw(p->arena, p->buf_cap, sizeof *p->bufs);
-    p->refs = hb_arena_raw(p->arena, p->ref_cap, sizeof *p->refs);
+    p->ops = hb_arena_raw(p->arena, p->op_cap = ops, sizeof *p->ops);
+    p->bufs = hb_arena_raw(p->arena, p->buf_cap = bufs, sizeof *p->bufs);
+    p->refs = hb_arena_raw(p->arena, p->ref_cap = refs, sizeof *p->refs);
 }
 
 void hb_program_reserve(struct hb_program *p, uint32_t layers)

@@ -11,8 +11,7 @@
  *   body tmp           .  |----|                       alive at 3..4 of every trip
  *
  * A buffer lives from its first writer to its last reader, both included. Arguments live from
- * the start; outputs to the end. Graph parts refer to each other by index: indices survive growth.
- */
+ * the start; outputs to the end. Graph parts refer to each other by index, which growth keeps. */
 #ifndef HB_SIM_IR_PROGRAM_H
 #define HB_SIM_IR_PROGRAM_H
 
@@ -129,7 +128,6 @@ struct hb_buf {
     bool fenced;       /* passes a barrier of the step's own: the compiler makes it once */
     bool unseen;       /* comes behind the pass that makes values again */
     bool early;        /* there as soon as there is memory for it */
-    uint8_t pool;      /* of a caching allocator: the stream that it was asked for on */
     uint8_t kept_by;   /* a layer's value: mask of 1u << enum hb_policy (saved.h); 0: not known */
 };
 
@@ -144,35 +142,30 @@ struct hb_op {
     bool adjoint; /* of attention: the kernel of the backward pass, not the other one run again */
     enum hb_stream stream;
     uint32_t refs_at; /* into program.refs: reads, then writes */
-    uint32_t read_count;
-    uint32_t write_count;
+    uint32_t read_count, write_count;
     uint32_t start; /* of a DONE: the op that it waits for; else HB_NONE */
     uint32_t loop;  /* innermost loop around it; HB_NONE */
     double flops;
     double moved_bytes; /* read and written in HBM (or over the host link) */
     double sent_bytes;  /* payload of a collective: the bytes of the full (gathered) tensor */
     int64_t group;      /* devices that take part; 0: no collective */
-    int64_t rows;       /* of a matmul: m, n, k for the efficiency curve; 0: not known */
-    int64_t cols;
-    int64_t depth;
-    double batch; /* products side by side, >= 1 */
+    int64_t rows, cols, depth; /* of a matmul, for the efficiency curve; 0: not known */
+    double batch;              /* products side by side, >= 1 */
 };
 
 /* When a buffer is there. */
 struct hb_live {
-    uint32_t buf;  /* a root: not an alias */
-    int32_t start; /* position of the op that makes it; -1: argument */
-    int32_t end;   /* last position at which it is needed; op_count: output */
-    uint8_t pool;  /* of a caching allocator: as the buffer's */
-    int64_t bytes; /* the largest of its aliases */
+    uint32_t buf;       /* a root: not an alias */
+    int32_t start, end; /* ops that make it (-1: argument) and need it last (op_count: output) */
+    uint8_t pool;       /* of a caching allocator: the stream that it was asked for on */
+    int64_t bytes;      /* the largest of its aliases */
 };
 
 struct hb_loop {
     const char *name;
-    uint32_t first_op;
-    uint32_t end_op; /* one past its last op */
-    uint32_t parent; /* HB_NONE: outermost */
-    int64_t trips;   /* >= 1 */
+    uint32_t first_op, end_op; /* one past its last op */
+    uint32_t parent;           /* HB_NONE: outermost */
+    int64_t trips;             /* >= 1 */
 };
 
 /* PyTorch's caching allocator, where it serves the program: see sim/engine/heap_cuda.h. */
@@ -194,7 +187,7 @@ struct hb_program {
     enum hb_flash_kernel flash; /* of attention */
     int64_t mesh[HB_AX_COUNT];  /* devices along each axis; 0: not known, the groups of ops tell */
     struct hb_buf *bufs;
-    uint32_t buf_count, buf_cap;
+    uint32_t buf_count, buf_cap, life_cap;
     struct hb_op *ops;
     uint32_t op_count, op_cap;
     struct hb_loop *loops;
@@ -209,7 +202,6 @@ struct hb_program {
     int64_t repack_bytes;         /* above it the heap is packed anew, by size; 0: never */
     struct hb_caching caching;
     struct hb_live *lives; /* with it: of each buffer, by where it starts, arguments anywhere */
-    uint32_t life_cap;
 };
 
 void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,

@@ -33,7 +33,6 @@ static uint32_t add_buf(struct hb_program *p, struct hb_rng *rng, bool argument)
     b.plain_bytes = b.bytes - hb_rng_range(rng, 0, b.bytes / 8);
     b.category = (enum hb_category)hb_rng_range(rng, 0, HB_CAT_COMMUNICATION);
     b.output = hb_rng_range(rng, 0, argument ? 1 : 7) == 0;
-    b.pool = (uint8_t)hb_rng_range(rng, 0, 1);
     return hb_program_add_buf(p, b);
 }
 
@@ -90,8 +89,8 @@ static void make_program(struct hb_rng *rng, struct hb_program *p)
     hb_program_check(p);
     p->lives = hb_arena_alloc(arena, p->buf_count, sizeof *p->lives);
     for (uint32_t i = 0; i < p->buf_count; i++)
-        p->lives[i] =
-            (struct hb_live){i, first_of(p, i), last_of(p, i), p->bufs[i].pool, p->bufs[i].bytes};
+        p->lives[i] = (struct hb_live){i, first_of(p, i), last_of(p, i),
+                                       (uint8_t)hb_rng_range(rng, 0, 1), p->bufs[i].bytes};
 }
 
 /* What a walk over the ops finds. */
@@ -108,7 +107,7 @@ static void take(const struct hb_program *p, uint32_t buf, struct found *f)
 {
     if (!p->bufs[buf].bytes)
         return;
-    const struct slow_used *u = slow_take(&slow, p->bufs[buf].bytes, p->bufs[buf].pool);
+    const struct slow_used *u = slow_take(&slow, p->bufs[buf].bytes, p->lives[buf].pool);
     f->place[buf].segment = u->segment;
     f->place[buf].at = u->at;
 }

@@ -168,12 +168,94 @@ static void what_drops_another_storage_is_issued(void **state)
     assert_memory_equal(issued.asked.list, played.asked.list, sizeof issued.asked.list);
 }
 
+/* A stretch around a recorded one, whose second op lets `grad` go and whose last op's is asked for
+ * later. */
+static uint32_t issue_closed(struct hb_tape *t, struct hb_reels *reels, uint32_t in, uint32_t grad,
+                             bool plays)
+{
+    uint32_t marks[HB_REEL_MARKS] = {in, HB_NONE, HB_NONE}, first = t->node_count;
+    struct hb_reel *r = hb_reels_find(t, reels, 1, in);
+    if (plays && hb_reel_is_new(r)) {
+        hb_reel_begin(t, r, in);
+        marks[1] = issue(t, in, HB_NONE);
+        hb_reel_end(t, r, marks);
+    } else if (!plays || !hb_reel_play(t, r, in, marks)) {
+        marks[1] = issue(t, in, HB_NONE);
+    }
+    hb_tape_drop(t, grad);
+    uint32_t out = t->values[made(t, "out", 9000)].storage;
+    while (t->node_count > first)
+        for (int k = 0, n = (int)--t->node_count; k < HB_TAPED_SAVED; k++)
+            hb_tape_give_up(t, &t->nodes[n], k);
+    hb_tape_drop_value(t, marks[1]);
+    return out;
+}
+
+/* Each time with a gradient that is held so often; what is held at the third is let go later. */
+static int run_closed(struct both *b, bool serves, bool plays, const int holders[4])
+{
+    struct hb_reels reels = {{NULL}};
+    int played = 0;
+    *b = (struct both){.server = {.context = &b->asked, .take = take, .give = give}};
+    hb_program_init(&b->p, arena, "reel", HB_TORCH);
+    hb_tape_init(&b->t, arena, &b->p);
+    b->t.server = serves ? &b->server : NULL;
+    b->t.grad = true;
+    for (int i = 0; i < 4; i++) {
+        uint32_t in = made(&b->t, "in", 2048), count = 0, out;
+        uint32_t grad = b->t.values[made(&b->t, "grad", 4096)].storage;
+        struct hb_outer outer = {{grad}, 1};
+        for (int k = 1; k < holders[i]; k++)
+            hb_tape_hold(&b->t, grad);
+        struct hb_reel *r = hb_reels_find(&b->t, &reels, 2, in);
+        const uint32_t *results = plays ? hb_reel_play_closed(&b->t, r, in, &outer, &count) : NULL;
+        bool records = plays && !results && hb_reel_is_new(r);
+        if (records)
+            hb_reel_begin_closed(&b->t, r, in, &outer);
+        out = results ? results[0] : issue_closed(&b->t, &reels, in, grad, plays);
+        if (records)
+            hb_reel_end_closed(&b->t, r, &out, 1);
+        played += results != NULL;
+        for (int k = 1; k < holders[i]; k++)
+            hb_tape_drop(&b->t, grad);
+        hb_tape_drop(&b->t, out);
+        hb_tape_drop_value(&b->t, in);
+    }
+    if (!serves)
+        hb_tape_end_program(&b->t);
+    hb_tape_end(&b->t);
+    return played;
+}
+
+static void a_stretch_with_others_in_it_is_the_same(void **state)
+{
+    struct both issued, played;
+    const int once[4] = {1, 1, 1, 1}, twice[4] = {1, 1, 2, 1};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        run_closed(&issued, false, false, k ? twice : once);
+        assert_int_equal(run_closed(&played, false, true, k ? twice : once), k ? 2 : 3);
+        assert_int_equal(issued.p.op_count, played.p.op_count);
+        assert_int_equal(issued.p.ref_count, played.p.ref_count);
+        for (uint32_t i = 0; i < issued.p.buf_count; i++) {
+            assert_string_equal(issued.p.bufs[i].name, played.p.bufs[i].name);
+            assert_memory_equal(&issued.p.lives[i].buf, &played.p.lives[i].buf, 3 * sizeof(int));
+            assert_int_equal(issued.t.storages[i].holders, played.t.storages[i].holders);
+        }
+        run_closed(&issued, true, false, k ? twice : once);
+        assert_int_equal(run_closed(&played, true, true, k ? twice : once), k ? 2 : 3);
+        assert_int_equal(issued.asked.count, played.asked.count);
+        assert_memory_equal(issued.asked.list, played.asked.list, sizeof issued.asked.list);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_program_is_the_same, start, end),
         cmocka_unit_test_setup_teardown(a_server_is_asked_for_the_same, start, end),
         cmocka_unit_test_setup_teardown(what_drops_another_storage_is_issued, start, end),
+        cmocka_unit_test_setup_teardown(a_stretch_with_others_in_it_is_the_same, start, end),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

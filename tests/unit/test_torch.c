@@ -206,7 +206,7 @@ static void shards_are_updated_in_the_pass(void **state)
         if (!strstr(b->name, "moment"))
             continue;
         states++;
-        assert_true(b->pool > 0 && m.live[k].start <= last_end);
+        assert_true(m.live[k].pool > 0 && m.live[k].start <= last_end);
     }
     assert_int_equal(gradients, 2 * (4 + 2));
     assert_int_equal(states, 2 * (4 * 9 + 3));

@@ -90,7 +90,7 @@ static void value_model_beside_the_policy(void **state)
     for (uint32_t i = 0; i < p.buf_count; i++) {
         bool own = strncmp(p.bufs[i].name, "value.", 6) == 0;
         bool other = strncmp(p.bufs[i].name, "reference.", 10) == 0;
-        pools |= 1u << p.bufs[i].pool;
+        pools |= 1u << p.lives[i].pool;
         if (p.bufs[i].category != HB_CAT_PARAMS || other ||
             strcmp(p.bufs[i].name, "table of rope") == 0)
             continue;

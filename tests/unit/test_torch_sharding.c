@@ -267,9 +267,9 @@ static void graphs_own_their_passes(void **state)
         if (strstr(b->name, "sharded gradients") && !second)
             grads += b->bytes;
         if (strcmp(b->name, "logits") == 0)
-            logits[b->pool / WARM]++;
-        assert_int_equal(b->pool / WARM * WARM, stays ? 0 : second ? GRAPH : WARM);
-        assert_int_equal(b->pool % WARM, plain.bufs[buf].pool);
+            logits[with.live[i].pool / WARM]++;
+        assert_int_equal(with.live[i].pool / WARM * WARM, stays ? 0 : second ? GRAPH : WARM);
+        assert_int_equal(with.live[i].pool % WARM, plain.lives[buf].pool);
     }
     assert_true(logits[0] == 0 && logits[1] == 1 && logits[2] == 1 && grads > 0);
     int64_t more = with.peak_bytes - without.peak_bytes; /* blocks of other pools are cut apart */
