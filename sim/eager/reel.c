@@ -337,7 +337,11 @@ void hb_reel_end_closed(struct hb_tape *t, struct hb_reel *r, const uint32_t *re
                         uint32_t count)
 {
     uint32_t in = t->values[r->in].storage;
-    bool fit = end_stretch(t, r) && t->node_count == r->first_node;
+    bool fit = end_stretch(t, r) && t->node_count == r->first_node && results;
+    if (!fit) {
+        r->state = UNFIT;
+        return;
+    }
     r->result_count = count;
     r->results = hb_arena_raw(t->arena, count, sizeof *r->results);
     r->played = hb_arena_raw(t->arena, count, sizeof *r->played);
@@ -586,8 +590,8 @@ const struct hb_saves *hb_reel_play_saves(struct hb_tape *t, struct hb_reel *r, 
     return &r->saves;
 }
 
-/* The same one is twice in both, or in none. */
-static bool is_same_outer(const struct hb_tape *t, const struct hb_reel *r,
+/* The same one is twice in both, or in none; none is that of the value. */
+static bool is_same_outer(const struct hb_tape *t, const struct hb_reel *r, uint32_t in,
                           const struct hb_outer *outer)
 {
     if (outer->count != r->outer.count)
@@ -598,8 +602,9 @@ static bool is_same_outer(const struct hb_tape *t, const struct hb_reel *r,
         uint32_t first = 0;
         while (outer->storages[first] != outer->storages[i])
             first++;
-        if (now->bytes != then->bytes || now->pool != then->pool ||
-            now->holders != r->outer_holders[i] || place_outside(r, r->outer.storages[i]) != first)
+        if (outer->storages[i] == t->values[in].storage || now->bytes != then->bytes ||
+            now->pool != then->pool || now->holders != r->outer_holders[i] ||
+            place_outside(r, r->outer.storages[i]) != first)
             return false;
     }
     return true;
@@ -608,7 +613,7 @@ static bool is_same_outer(const struct hb_tape *t, const struct hb_reel *r,
 const uint32_t *hb_reel_play_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
                                     const struct hb_outer *outer, uint32_t *out_count)
 {
-    if (!can_play(t, r) || !is_same_outer(t, r, outer))
+    if (!can_play(t, r) || !is_same_outer(t, r, in, outer))
         return NULL;
     uint32_t moved = play_ops(t, r, in, outer), storage = t->values[in].storage;
     for (uint32_t i = 0; i < r->result_count; i++)

@@ -71,7 +71,8 @@ struct hb_outer {
 
 void hb_reel_begin_closed(struct hb_tape *t, struct hb_reel *r, uint32_t in,
                           const struct hb_outer *outer);
-/* results: storages that its code asks for later, its own or from outside. */
+/* results: storages that its code asks for later, its own or from outside; null: it did what
+ * playing it would not. */
 void hb_reel_end_closed(struct hb_tape *t, struct hb_reel *r, const uint32_t *results,
                         uint32_t count);
 /* Those in their place, until it is played again; null: as false. */

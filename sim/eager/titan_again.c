@@ -109,21 +109,35 @@ static void issue_back(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     run->kept.count = 0;
 }
 
+static struct hb_weight *copy_weights(const struct hb_titan_layer *l)
+{
+    struct hb_weight *copy = hb_arena_raw(l->e->t->arena, 1, sizeof l->weights);
+    memcpy(copy, l->weights, sizeof l->weights);
+    return copy;
+}
+
+/* No gradient went to a weight by itself. */
+static bool is_as_before(const struct hb_titan_layer *l, const struct hb_weight *weights)
+{
+    return memcmp(weights, l->weights, sizeof l->weights) == 0;
+}
+
 /* What the layer's weights are owed, and the gradient of its input. */
-static void note_back(struct hb_titan_layer *l, struct hb_reel *reel, uint32_t first)
+static void note_back(struct hb_titan_layer *l, struct hb_reel *reel, uint32_t first,
+                      const struct hb_weight *before)
 {
     struct hb_tape *t = l->e->t;
     const struct hb_split *s = t->split;
     uint32_t results[HB_REEL_OUTER], count = s->owed_count - first;
-    if (count >= HB_REEL_OUTER)
-        count = 0;
+    _Static_assert((int)HB_TITAN_W_COUNT < (int)HB_REEL_OUTER, "each weight is owed one");
     l->owed = hb_arena_raw(t->arena, count, sizeof *l->owed);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && i < HB_TITAN_W_COUNT; i++) {
         l->owed[i] = s->owed[first + i];
         results[i] = l->owed[i].grad;
     }
-    results[count] = t->values[l->in].grad;
-    hb_reel_end_closed(t, reel, results, count + 1);
+    bool fits = count <= HB_TITAN_W_COUNT && is_as_before(l, before);
+    results[fits ? count : 0] = t->values[l->in].grad;
+    hb_reel_end_closed(t, reel, fits ? results : NULL, count + 1);
 }
 
 static bool play_back(struct hb_titan_layer *l, struct hb_reel *reel, struct hb_titan_run *run,
@@ -159,11 +173,12 @@ void hb_titan_back_checkpoint(struct hb_tape *t, struct hb_taped *n, uint32_t gr
         return;
     bool records = reel && hb_reel_is_new(reel);
     uint32_t first = records ? t->split->owed_count : 0;
+    const struct hb_weight *before = records ? copy_weights(l) : NULL;
     if (records)
         hb_reel_begin_closed(t, reel, l->in, &outer);
     issue_back(t, n, grad);
     if (records)
-        note_back(l, reel, first);
+        note_back(l, reel, first, before);
 }
 
 /* What nodes of the run hold to what is left of all runs; those that are done, or that only `gone`
@@ -299,10 +314,12 @@ bool hb_titan_pay_again(struct hb_titan_layer *l, struct hb_split *split, uint32
         return false;
     const uint32_t *made = hb_reel_play_closed(t, out->reel, l->in, &out->outer, &count);
     if (!made) {
-        if (hb_reel_is_new(out->reel))
-            hb_reel_begin_closed(t, out->reel, l->in, &out->outer);
-        else
+        if (!hb_reel_is_new(out->reel)) {
             out->reel = NULL;
+            return false;
+        }
+        out->weights = copy_weights(l);
+        hb_reel_begin_closed(t, out->reel, l->in, &out->outer);
         return false;
     }
     struct hb_titan_again *a = run->again = new_again(l->e);
@@ -327,7 +344,7 @@ void hb_titan_note_paid(struct hb_titan_layer *l, const struct hb_titan_payment 
     results[0] = dw;
     for (uint32_t i = 0; i < count; i++)
         results[i + 1] = run->again->left[i].storage;
-    hb_reel_end_closed(t, p->reel, results, count + 1);
+    hb_reel_end_closed(t, p->reel, is_as_before(l, p->weights) ? results : NULL, count + 1);
 }
 
 void hb_titan_forget_under(struct hb_tape *t, const struct hb_owed *o)

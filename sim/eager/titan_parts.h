@@ -237,6 +237,7 @@ struct hb_titan_payment {
     struct hb_outer outer;
     struct hb_owed *owed[HB_REEL_OUTER];
     uint32_t owed_count;
+    struct hb_weight *weights; /* as they were; recorded where they stay so */
 };
 bool hb_titan_pay_again(struct hb_titan_layer *l, struct hb_split *split, uint32_t *dw, bool last,
                         struct hb_titan_payment *out);

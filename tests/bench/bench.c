@@ -15,7 +15,7 @@
 #include "solver/menu.h"
 #include "solver/replay.h"
 
-enum { RUNS = 300, RANK_RUNS = 5 };
+enum { RUNS = 300, RANK_RUNS = 10 };
 
 /* Of the processor: what else runs here does not count. */
 static double now_us(void)
@@ -184,9 +184,10 @@ static int bench_ranks(const char *path, const char *data_dir)
     bool ok = hb_schema_read(&source, &spec);
     hb_diag_print(&diag, stderr);
     if (ok)
-        printf("torch, %d layers on %d stages x %d microbatches, memory of all ranks:\n",
+        printf("torch, %d layers on %d stages x %d microbatches, memory of all ranks (of the "
+               "processor, least of %d):\n",
                (int)spec.model.blocks[0].repeat, (int)spec.mesh[HB_AX_PIPELINE],
-               (int)spec.pipeline.microbatches);
+               (int)spec.pipeline.microbatches, RANK_RUNS);
     for (int s = HB_SCHED_GPIPE; ok && s <= HB_SCHED_DUALPIPE_V; s++)
         for (int full = 0; full < 2; full++)
             bench_schedule(&spec, (enum hb_schedule)s, full);
