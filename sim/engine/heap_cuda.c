@@ -1,7 +1,9 @@
 /* Blocks in one array, linked by address within their segment; free ones of a pool in bins of
- * sizes up to an eighth apart, each a list by size, then address, with marks of those that have
- * any: see heap_cuda.h. */
+ * sizes up to an eighth apart, each sorted by size and address, and marks of those that have any:
+ * see heap_cuda.h. */
 #include "sim/engine/heap_cuda.h"
+
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -38,15 +40,19 @@ struct block {
     uint32_t before; /* neighbours in the segment; NO_BLOCK */
     uint32_t after;
     int64_t freed_at; /* of a free one: requests for large blocks until then */
-    uint32_t smaller; /* neighbours in its bin, or as large and lower, higher; NO_BLOCK */
-    uint32_t larger;
     uint16_t pool;
     enum state state : 8;
 };
 
-/* Where it is marked as filled. */
+struct free_block {
+    int64_t bytes;
+    int64_t address;
+    uint32_t block;
+};
+
 struct bin {
-    uint32_t smallest, largest;
+    struct free_block *list; /* from the largest down, the lowest of each size last */
+    uint32_t count, cap;
 };
 
 struct pool {
@@ -107,6 +113,16 @@ static uint16_t find_pool(struct hb_cuda *c, int64_t bytes, uint32_t stream)
 
 /* --- free blocks --- */
 
+/* Where a free block is listed; bin BINS: nowhere. */
+struct listed {
+    uint32_t bin, place;
+};
+
+static const struct free_block *at_place(const struct pool *p, struct listed l)
+{
+    return &p->bins[l.bin].list[l.place];
+}
+
 /* Of larger sizes it is no less. */
 static uint32_t bin_of(int64_t bytes)
 {
@@ -115,110 +131,113 @@ static uint32_t bin_of(int64_t bytes)
     return (shift << BIN_BITS) + (uint32_t)(step >> shift);
 }
 
-static bool is_less(const struct block *a, const struct block *b)
+static bool is_above(const struct free_block *f, int64_t bytes, int64_t address)
 {
-    return a->bytes < b->bytes || (a->bytes == b->bytes && a->address < b->address);
+    return f->bytes > bytes || (f->bytes == bytes && f->address > address);
 }
 
-static void link_free(struct hb_cuda *c, struct bin *bin, uint32_t smaller, uint32_t larger)
+/* Of the bin's blocks, how many are larger than that, or as large and higher: most often all. */
+static inline uint32_t count_above(const struct bin *b, int64_t bytes, int64_t address)
 {
-    *(smaller == NO_BLOCK ? &bin->smallest : &c->blocks[smaller].larger) = larger;
-    *(larger == NO_BLOCK ? &bin->largest : &c->blocks[larger].smaller) = smaller;
+    uint32_t low = 0, count = b->count;
+    if (!count || is_above(&b->list[count - 1], bytes, address))
+        return count;
+    for (count--; count;) {
+        uint32_t half = count / 2;
+        bool above = is_above(&b->list[low + half], bytes, address);
+        low = above ? low + half + 1 : low;
+        count = above ? count - half - 1 : half;
+    }
+    return low;
 }
 
-/* Most often it is the smallest or the largest of its bin. */
 static inline void put_free(struct hb_cuda *c, uint32_t block)
 {
-    struct block *b = &c->blocks[block];
-    struct pool *p = &c->pools[b->pool];
-    uint32_t at = bin_of(b->bytes);
-    struct bin *bin = &p->bins[at];
-    uint64_t mark = UINT64_C(1) << at % 64, *filled = &p->filled[at / 64];
-    b->freed_at = c->large_asked;
-    b->smaller = b->larger = NO_BLOCK;
-    if (!(*filled & mark)) {
-        *filled |= mark;
-    } else if (is_less(&c->blocks[bin->largest], b)) {
-        b->smaller = bin->largest;
-    } else {
-        b->larger = bin->smallest;
-        while (is_less(&c->blocks[b->larger], b))
-            b->larger = c->blocks[b->larger].larger;
-        b->smaller = c->blocks[b->larger].smaller;
-    }
-    link_free(c, bin, b->smaller, block);
-    link_free(c, bin, block, b->larger);
+    struct block *one = &c->blocks[block];
+    struct pool *p = &c->pools[one->pool];
+    uint32_t bin = bin_of(one->bytes);
+    struct bin *b = &p->bins[bin];
+    uint32_t place = count_above(b, one->bytes, one->address);
+    one->freed_at = c->large_asked;
+    if (b->count == b->cap)
+        b->list = hb_grow(c->arena, b->list, b->count, &b->cap, sizeof *b->list);
+    if (place < b->count)
+        memmove(b->list + place + 1, b->list + place, (b->count - place) * sizeof *b->list);
+    b->list[place] = (struct free_block){one->bytes, one->address, block};
+    if (!b->count++)
+        p->filled[bin / 64] |= UINT64_C(1) << bin % 64;
+}
+
+static inline uint32_t take_listed(struct pool *p, struct listed l)
+{
+    struct bin *b = &p->bins[l.bin];
+    uint32_t block = b->list[l.place].block;
+    if (!--b->count)
+        p->filled[l.bin / 64] &= ~(UINT64_C(1) << l.bin % 64);
+    if (l.place < b->count)
+        memmove(b->list + l.place, b->list + l.place + 1, (b->count - l.place) * sizeof *b->list);
+    return block;
 }
 
 static inline void take_free(struct hb_cuda *c, uint32_t block)
 {
-    const struct block *b = &c->blocks[block];
-    struct pool *p = &c->pools[b->pool];
-    uint32_t at = bin_of(b->bytes);
-    struct bin *bin = &p->bins[at];
-    if ((b->smaller == NO_BLOCK ? bin->smallest : c->blocks[b->smaller].larger) != block)
+    const struct block *one = &c->blocks[block];
+    struct pool *p = &c->pools[one->pool];
+    struct listed l = {bin_of(one->bytes), 0};
+    l.place = count_above(&p->bins[l.bin], one->bytes, one->address);
+    if (l.place == p->bins[l.bin].count || at_place(p, l)->block != block)
         HB_BUG("block %u is not among the free ones of its pool", block);
-    link_free(c, bin, b->smaller, b->larger);
-    if (b->smaller == b->larger) /* neither is there */
-        p->filled[at / 64] &= ~(UINT64_C(1) << at % 64);
+    take_listed(p, l);
 }
 
-/* The smallest in the bins from there on; NO_BLOCK: they are empty. */
-static inline uint32_t first_from(const struct pool *p, uint32_t at)
+/* The last of the first bin from there on that has any. */
+static inline struct listed last_from(const struct pool *p, uint32_t bin)
 {
-    for (uint32_t w = at / 64; w < BIN_WORDS; w++) {
-        uint64_t filled = p->filled[w] & (w == at / 64 ? UINT64_MAX << at % 64 : UINT64_MAX);
-        if (filled)
-            return p->bins[w * 64 + (uint32_t)__builtin_ctzll(filled)].smallest;
+    for (uint32_t w = bin / 64; w < BIN_WORDS; w++) {
+        uint64_t filled = p->filled[w] & (w == bin / 64 ? UINT64_MAX << bin % 64 : UINT64_MAX);
+        if (!filled)
+            continue;
+        bin = w * 64 + (uint32_t)__builtin_ctzll(filled);
+        return (struct listed){bin, p->bins[bin].count - 1};
     }
-    return NO_BLOCK;
-}
-
-static uint32_t largest_free(const struct pool *p)
-{
-    for (uint32_t w = BIN_WORDS; w-- > 0;)
-        if (p->filled[w])
-            return p->bins[w * 64 + 63 - (uint32_t)__builtin_clzll(p->filled[w])].largest;
-    return NO_BLOCK;
+    return (struct listed){BINS, 0};
 }
 
 /* The next by size, then by address. */
-static uint32_t next_free(const struct hb_cuda *c, const struct pool *p, uint32_t block)
+static struct listed next_listed(const struct pool *p, struct listed l)
 {
-    const struct block *b = &c->blocks[block];
-    return b->larger == NO_BLOCK ? first_from(p, bin_of(b->bytes) + 1) : b->larger;
+    return l.place ? (struct listed){l.bin, l.place - 1} : last_from(p, l.bin + 1);
 }
 
 /* The smallest that is large enough, the lowest of them. */
-static inline uint32_t find_fit(const struct hb_cuda *c, const struct pool *p, int64_t bytes)
+static inline struct listed find_fit(const struct pool *p, int64_t bytes)
 {
-    uint32_t block = first_from(p, bin_of(bytes));
-    while (block != NO_BLOCK && c->blocks[block].bytes < bytes)
-        block = next_free(c, p, block);
-    return block;
+    uint32_t bin = bin_of(bytes);
+    return next_listed(p, (struct listed){bin, count_above(&p->bins[bin], bytes, -1)});
 }
 
 /* How large a block can grow: by the hole behind it, or beyond the end of the range. */
-static int64_t growth(const struct hb_cuda *c, const struct pool *p, uint32_t block)
+static int64_t growth(const struct hb_cuda *c, const struct pool *p, const struct free_block *f)
 {
-    const struct block *b = &c->blocks[block];
-    if (block == p->last)
+    uint32_t after = c->blocks[f->block].after;
+    if (f->block == p->last)
         return INT64_MAX;
-    bool grows = b->after != NO_BLOCK && c->blocks[b->after].state == HOLE;
-    return b->bytes + (grows ? c->blocks[b->after].bytes : 0);
+    bool grows = after != NO_BLOCK && c->blocks[after].state == HOLE;
+    return f->bytes + (grows ? c->blocks[after].bytes : 0);
 }
 
 /* With expandable segments a block counts as large as it can grow: the next goes first where that
  * is less (get_free_block). */
-static uint32_t best_of(const struct hb_cuda *c, const struct pool *p, uint32_t best)
+static struct listed best_of(const struct hb_cuda *c, const struct pool *p, struct listed best)
 {
-    int64_t most = growth(c, p, best);
-    while (most > c->blocks[best].bytes) {
-        uint32_t next = next_free(c, p, best);
-        if (next == NO_BLOCK || growth(c, p, next) >= most)
+    int64_t most = growth(c, p, at_place(p, best));
+    struct listed next = best;
+    while (most > at_place(p, best)->bytes) {
+        next = next_listed(p, next);
+        if (next.bin == BINS || growth(c, p, at_place(p, next)) >= most)
             break;
         best = next;
-        most = growth(c, p, best);
+        most = growth(c, p, at_place(p, best));
     }
     return best;
 }
@@ -347,10 +366,10 @@ static void unmap_pages(struct hb_cuda *c, uint32_t block)
 static void unmap_free(struct hb_cuda *c, const struct pool *p)
 {
     c->released_count = 0;
-    for (uint32_t b = first_from(p, 0); b != NO_BLOCK; b = next_free(c, p, b)) {
+    for (struct listed l = last_from(p, 0); l.bin != BINS; l = next_listed(p, l)) {
         c->released = hb_grow(c->arena, c->released, c->released_count, &c->released_cap,
                               sizeof *c->released);
-        c->released[c->released_count++] = b;
+        c->released[c->released_count++] = at_place(p, l)->block;
     }
     for (uint32_t i = 0; i < c->released_count; i++)
         unmap_pages(c, c->released[i]);
@@ -371,10 +390,12 @@ static void release_block(struct hb_cuda *c, uint32_t block)
 
 static void release_segments(struct hb_cuda *c, const struct pool *p)
 {
-    for (uint32_t b = first_from(p, 0), next; b != NO_BLOCK; b = next) {
-        next = next_free(c, p, b);
-        if (is_segment(&c->blocks[b]))
-            release_block(c, b);
+    struct listed next = last_from(p, 0);
+    while (next.bin != BINS) {
+        uint32_t block = at_place(p, next)->block;
+        next = next_listed(p, next); /* before it: stays where it is */
+        if (is_segment(&c->blocks[block]))
+            release_block(c, block);
     }
 }
 
@@ -397,16 +418,16 @@ static bool release_unsplit(struct hb_cuda *c, struct pool *p, int64_t bytes)
     if (!least || c->limits.expandable)
         return false;
     int64_t wanted = hb_larger(bytes, least);
-    uint32_t block = find_fit(c, p, wanted);
-    if (block != NO_BLOCK) {
-        release_block(c, block);
+    struct listed fit = find_fit(p, wanted);
+    if (fit.bin != BINS) {
+        release_block(c, at_place(p, fit)->block);
         return true;
     }
-    while (sum < wanted && (block = largest_free(p)) != NO_BLOCK &&
-           c->blocks[block].bytes >= least) {
-        sum += c->blocks[block].bytes;
-        release_block(c, block);
-    }
+    for (uint32_t bin = BINS; bin-- > 0;)
+        while (sum < wanted && p->bins[bin].count && p->bins[bin].list[0].bytes >= least) {
+            sum += p->bins[bin].list[0].bytes;
+            release_block(c, p->bins[bin].list[0].block);
+        }
     return sum >= wanted;
 }
 
@@ -609,19 +630,19 @@ static uint32_t new_segment(struct hb_cuda *c, uint16_t pool, int64_t bytes)
 
 /* Blocks above max_split are for requests above it, and not for those far smaller than they. Takes
  * it out of its list; NO_BLOCK: none fits. */
-static uint32_t take_fit(struct hb_cuda *c, const struct pool *p, int64_t bytes)
+static uint32_t take_fit(struct hb_cuda *c, struct pool *p, int64_t bytes)
 {
-    uint32_t best = find_fit(c, p, bytes);
-    int64_t split = p->small ? 0 : c->limits.max_split_bytes;
-    if (best == NO_BLOCK)
+    struct listed best = find_fit(p, bytes);
+    int64_t split = c->limits.max_split_bytes;
+    if (best.bin == BINS)
         return NO_BLOCK;
     if (c->limits.expandable)
         best = best_of(c, p, best);
-    int64_t found = c->blocks[best].bytes;
-    if (split && (bytes < split ? found >= split : found >= hb_add_sat(bytes, LARGE_PAGE_BYTES)))
+    int64_t found = at_place(p, best)->bytes;
+    if (split && !p->small &&
+        (bytes < split ? found >= split : found >= hb_add_sat(bytes, LARGE_PAGE_BYTES)))
         return NO_BLOCK;
-    take_free(c, best);
-    return best;
+    return take_listed(p, best);
 }
 
 static bool is_split(const struct hb_cuda *c, const struct pool *p, int64_t bytes, int64_t rest)
@@ -701,13 +722,13 @@ static void check_neighbours(const struct hb_cuda *c, uint32_t i)
         HB_BUG("blocks %u and %u are both free, or holes", i, b->after);
 }
 
-static uint32_t count_listed(const struct hb_cuda *c, const struct pool *p)
+static uint32_t count_listed(const struct pool *p)
 {
     uint32_t sum = 0;
-    for (uint32_t b = first_from(p, 0), next; b != NO_BLOCK; b = next, sum++) {
-        next = next_free(c, p, b);
-        if (next != NO_BLOCK && !is_less(&c->blocks[b], &c->blocks[next]))
-            HB_BUG("free blocks %u and %u are not in order", b, next);
+    for (uint32_t bin = 0; bin < BINS; bin++) {
+        if ((p->bins[bin].count > 0) != (p->filled[bin / 64] >> bin % 64 & 1))
+            HB_BUG("the mark of bin %u is wrong", bin);
+        sum += p->bins[bin].count;
     }
     return sum;
 }
@@ -726,7 +747,7 @@ void hb_cuda_check(const struct hb_cuda *c)
         check_neighbours(c, i);
     }
     for (uint32_t i = 0; i < c->pool_count; i++)
-        listed += count_listed(c, &c->pools[i]);
+        listed += count_listed(&c->pools[i]);
     if (reserved != c->stats.reserved_bytes || allocated != c->stats.allocated_bytes ||
         listed != free_count)
         HB_BUG("%lld of %lld bytes in use, %u of %u free blocks listed", (long long)allocated,
