@@ -136,13 +136,16 @@ static bool is_above(const struct free_block *f, int64_t bytes, int64_t address)
     return f->bytes > bytes || (f->bytes == bytes && f->address > address);
 }
 
-/* Of the bin's blocks, how many are larger than that, or as large and higher: most often all. */
+enum { NEAR = 4 }; /* to the end of a bin, where most are put and taken */
+
+/* Of the bin's blocks, how many are larger than that, or as large and higher. */
 static inline uint32_t count_above(const struct bin *b, int64_t bytes, int64_t address)
 {
     uint32_t low = 0, count = b->count;
-    if (!count || is_above(&b->list[count - 1], bytes, address))
-        return count;
-    for (count--; count;) {
+    for (uint32_t near = 0; near < NEAR; near++, count--)
+        if (!count || is_above(&b->list[count - 1], bytes, address))
+            return count;
+    while (count) {
         uint32_t half = count / 2;
         bool above = is_above(&b->list[low + half], bytes, address);
         low = above ? low + half + 1 : low;
@@ -161,8 +164,10 @@ static inline void put_free(struct hb_cuda *c, uint32_t block)
     one->freed_at = c->large_asked;
     if (b->count == b->cap)
         b->list = hb_grow(c->arena, b->list, b->count, &b->cap, sizeof *b->list);
-    if (place < b->count)
+    if (place + NEAR < b->count)
         memmove(b->list + place + 1, b->list + place, (b->count - place) * sizeof *b->list);
+    for (uint32_t i = b->count; place + NEAR >= b->count && i > place; i--)
+        b->list[i] = b->list[i - 1];
     b->list[place] = (struct free_block){one->bytes, one->address, block};
     if (!b->count++)
         p->filled[bin / 64] |= UINT64_C(1) << bin % 64;
