@@ -39,6 +39,7 @@ static void ranges_and_lists_are_read(void **state)
     assert_string_equal(values_of(&u, "a=8..32+8"), "8|16|24|32");
     assert_string_equal(values_of(&u, "a=-2..2+2"), "-2|0|2");
     assert_string_equal(values_of(&u, "a=0..0+1"), "0");
+    assert_string_equal(values_of(&u, "a=1..4*2"), "1|2|4");
     assert_string_equal(values_of(&u, "a=7"), "7");
     assert_string_equal(values_of(&u, "remat.policy=full,none"), "full|none");
     assert_string_equal(values_of(&u, "a=[x, y],[z],{k: 1, l: 2}"), "[x, y]|[z]|{k: 1, l: 2}");
