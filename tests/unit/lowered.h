@@ -94,9 +94,13 @@ static inline int64_t bytes_of(const struct low *l, const char *text)
     return buf_of(l, text)->plain_bytes;
 }
 
-/* The first op with this text in its name; fails where there is none. */
+/* The first op of this name or, where none is called so, with this text in it; fails where there is
+ * none. */
 static inline uint32_t find_op(const struct low *l, const char *text)
 {
+    for (uint32_t i = 0; i < l->p.op_count; i++)
+        if (strcmp(l->p.ops[i].name, text) == 0)
+            return i;
     for (uint32_t i = 0; i < l->p.op_count; i++)
         if (strstr(l->p.ops[i].name, text))
             return i;
