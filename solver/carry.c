@@ -5,6 +5,7 @@
 
 #include "solver/brute.h"
 #include "solver/cells.h"
+#include "solver/sized.h"
 
 /* How many cells, and how near the best of one has to be. */
 enum { MOST_CELLS = 16 };
@@ -61,10 +62,26 @@ static bool was_before(const struct hb_choice *c, uint32_t run)
     return false;
 }
 
+/* Only scans are split, and into runs of some length. */
+static bool may_hold(const struct hb_search *s, uint32_t cell, const struct hb_choice *c)
+{
+    struct hb_spec spec;
+    hb_search_cell_spec(s, cell, &spec);
+    bool scan = spec.stack.form == HB_FORM_SCAN && spec.mesh[HB_AX_PIPELINE] == 1;
+    int32_t least = scan ? hb_sized_least_run(&spec) : INT32_MAX;
+    for (uint32_t i = 0; i < c->run_count; i++) {
+        int32_t all = hb_block_steps(&spec.model.blocks[c->runs[i].block]);
+        if (c->runs[i].steps < all && c->runs[i].steps < least)
+            return false;
+    }
+    return true;
+}
+
 static void carry_to(struct hb_search *s, const struct hb_choice *from, uint32_t cell, double *best)
 {
     const struct hb_model *m = &s->ask->spec->model;
-    try_in(s, cell, from->runs, from->run_count, best);
+    if (may_hold(s, cell, from))
+        try_in(s, cell, from->runs, from->run_count, best);
     if (from->run_count == 1 || m->block_count > 1)
         return;
     for (uint32_t i = 0; i < from->run_count; i++) {

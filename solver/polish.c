@@ -719,14 +719,6 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
     return better;
 }
 
-/* What has no price brings little: it is worth its runs where that may make the best. */
-static const double near_best = 1.002;
-
-static bool is_near(const struct polish *p)
-{
-    return p->value < p->s->incumbent * near_best;
-}
-
 /* One tensor of each block in turn, then two, then what is guessed of both; then one by one. */
 static bool try_round(struct polish *p)
 {
@@ -737,7 +729,7 @@ static bool try_round(struct polish *p)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
             if (is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))
                 return true;
-    return is_near(p) && try_bare(p);
+    return try_bare(p);
 }
 
 bool hb_polish(struct hb_search *s, uint32_t index)

@@ -1,14 +1,13 @@
 /* A local search around a configuration of a cell that was run and fits: of each of its blocks the
  * policies that differ from one of its own in one tensor (saved, offloaded, made again), then in
  * two, with the block whole or split anywhere between any two of them; then its runs with one of
- * these in place of one or two of their own, steps that go from a run to the next, and a run cut
- * in two (moves.h), up to three runs more than blocks. The fast path prices them all, the engine
- * runs the best; what is better takes the place of the first, until nothing is. What the prices
- * may not know the engine runs each by itself, where that may make the best of all: a tensor
- * turned, steps that go from one run to the next and, where the price of what is there is not
- * below the engine's, some steps at an end of a run under a policy of their own. No run is shorter
- * than sized.h says. Policies that are not in the plan's menus are appended to them, so that
- * indices stay. */
+ * these in place of one or two of their own, steps that go from a run to the next, and a run cut in
+ * two (moves.h), up to three runs more than blocks. The fast path prices them all, the engine runs
+ * the best; what is better takes the place of the first, until nothing is. What the prices may not
+ * know the engine runs each by itself: a tensor turned, steps that go from one run to the next and,
+ * where the price of what is there is not below the engine's, some steps at an end of a run under a
+ * policy of their own. No run is shorter than sized.h says. Policies that are not in the plan's
+ * menus are appended to them, so that indices stay. */
 #ifndef HB_SOLVER_POLISH_H
 #define HB_SOLVER_POLISH_H
 
