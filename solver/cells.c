@@ -411,6 +411,15 @@ static bool is_odd_split(const struct hb_search *s, const struct hb_choice *c)
            (c->bound_ns > c->step_ns || c->live_bytes > c->peak_bytes);
 }
 
+/* What was found around a plan stands in its menus behind those that were searched. */
+static bool is_listed(const struct hb_search *s, const struct hb_choice *c)
+{
+    for (uint32_t i = 0; i < c->run_count; i++)
+        if (c->runs[i].policy >= s->plan->searched[c->runs[i].block].count)
+            return false;
+    return true;
+}
+
 bool hb_cells_try(struct hb_search *s, struct hb_choice *c)
 {
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
@@ -424,7 +433,7 @@ bool hb_cells_try(struct hb_search *s, struct hb_choice *c)
             c->live_bytes = c->bound_ns = 0;
             s->plan->counts.odd++;
         }
-        hb_search_check(s, c, !odd);
+        hb_search_check(s, c, !odd && is_listed(s, c));
         double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
         s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;
     }
