@@ -380,6 +380,18 @@ static void nested_scans_lose_no_layer(void **state)
     assert_true(prime < four && prime > four * 30 / 32);
 }
 
+/* What its capacity drops no expert multiplies: a step that is shorter than all of a token's
+ * products at the device's peak is no step whose work has got lost. */
+static void a_capacity_leaves_products_out(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"model.preset=mixtral-8x7b",
+                                       "model.blocks[0].moe.dispatch=einsum",
+                                       "model.blocks[0].moe.capacity_factor=0.01"};
+    run(sets, 3);
+    assert_true(result.mfu > 1);
+}
+
 static void loading_can_be_what_does_not_fit(void **state)
 {
     (void)state;
@@ -423,6 +435,7 @@ int main(void)
         TEST(windows_count_what_they_see),
         TEST(loading_can_be_what_does_not_fit),
         TEST(nested_scans_lose_no_layer),
+        TEST(a_capacity_leaves_products_out),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }
