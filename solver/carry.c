@@ -17,11 +17,6 @@ struct cells {
     uint32_t count;
 };
 
-static double value_of(const struct hb_search *s, const struct hb_choice *c)
-{
-    return hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
-}
-
 /* Each cell once, by its best; of more than there is room for the worst goes. */
 static void put_cell(struct cells *c, uint32_t cell, double value)
 {
@@ -46,10 +41,10 @@ static void try_in(struct hb_search *s, uint32_t cell, const struct hb_run *runs
                    double *best)
 {
     struct hb_choice c = {.cell = cell, .runs = runs, .run_count = count};
-    if (hb_stop_now(s->ask->stop) || !hb_cells_try(s, &c) || value_of(s, &c) >= *best)
+    if (hb_stop_now(s->ask->stop) || !hb_cells_try(s, &c) || hb_search_value_of(s, &c) >= *best)
         return;
     c.runs = hb_brute_copy_runs(s->arena, runs, count);
-    *best = value_of(s, &c);
+    *best = hb_search_value_of(s, &c);
     hb_cells_put_run(s, &c);
 }
 
@@ -95,15 +90,15 @@ static void carry_to(struct hb_search *s, const struct hb_choice *from, uint32_t
 bool hb_carry(struct hb_search *s, uint32_t index)
 {
     const struct hb_choice from = s->choices[index];
-    double value = value_of(s, &from), least = value;
+    double value = hb_search_value_of(s, &from), least = value;
     struct cells cells = {.count = 0};
     if (!s->ask->polish || !s->plan->space.remat || s->carried == value)
         return false;
     s->carried = value;
     for (uint32_t i = 0; i < s->choice_count; i++) {
         const struct hb_choice *c = &s->choices[i];
-        if (c->step_ns > 0 && c->cell != from.cell && value_of(s, c) < near * value)
-            put_cell(&cells, c->cell, value_of(s, c));
+        if (c->step_ns > 0 && c->cell != from.cell && hb_search_value_of(s, c) < near * value)
+            put_cell(&cells, c->cell, hb_search_value_of(s, c));
     }
     for (uint32_t i = 0; i < cells.count; i++) {
         carry_to(s, &from, cells.list[i], &cells.best[i]);

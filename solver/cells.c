@@ -434,7 +434,7 @@ bool hb_cells_try(struct hb_search *s, struct hb_choice *c)
             s->plan->counts.odd++;
         }
         hb_search_check(s, c, !odd && is_listed(s, c));
-        double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+        double value = hb_search_value_of(s, c);
         s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;
     }
     hb_arena_rewind(s->scratch, mark);
@@ -477,13 +477,12 @@ void hb_cells_run(struct hb_search *s, uint32_t index)
         return;
     s->plan->rows[c->cell].runs++;
     if (hb_cells_try(s, c))
-        hb_queue_put(&s->queue, hb_search_value(s, c->cell, c->step_ns, c->peak_bytes),
-                     HB_ENTRY_RUN, index);
+        hb_queue_put(&s->queue, hb_search_value_of(s, c), HB_ENTRY_RUN, index);
 }
 
 void hb_cells_put_run(struct hb_search *s, const struct hb_choice *c)
 {
-    double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+    double value = hb_search_value_of(s, c);
     s->choices = hb_grow(s->arena, s->choices, s->choice_count, &s->choice_cap, sizeof *c);
     s->choices[s->choice_count] = *c;
     s->incumbent = value < s->incumbent && !s->filling ? value : s->incumbent;

@@ -36,16 +36,11 @@ static bool is_late(const struct hb_search *s)
     return hb_stop_now(s->ask->stop);
 }
 
-static double value_of(const struct hb_search *s, const struct hb_choice *c)
-{
-    return hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
-}
-
 /* The best come first. */
 static void keep(struct hb_search *s, const struct hb_choice *c)
 {
     uint32_t at = s->dive_count < MOST_DIVES ? s->dive_count++ : MOST_DIVES - 1;
-    for (; at > 0 && value_of(s, c) < value_of(s, &s->dives[at - 1]); at--)
+    for (; at > 0 && hb_search_value_of(s, c) < hb_search_value_of(s, &s->dives[at - 1]); at--)
         s->dives[at] = s->dives[at - 1];
     s->dives[at] = *c;
 }
@@ -326,7 +321,7 @@ static uint32_t find_best(const struct hb_search *s, uint32_t first)
 {
     uint32_t best = first;
     for (uint32_t i = first; i < s->choice_count; i++)
-        if (value_of(s, &s->choices[i]) < value_of(s, &s->choices[best]))
+        if (hb_search_value_of(s, &s->choices[i]) < hb_search_value_of(s, &s->choices[best]))
             best = i;
     return best;
 }

@@ -110,7 +110,7 @@ static bool is_beaten_beside(struct hb_search *s, double value)
     double least = value * near_plan;
     for (uint32_t i = 0; i < s->choice_count && !is_late(s); i++) {
         const struct hb_choice *c = &s->choices[i];
-        double own = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+        double own = hb_search_value_of(s, c);
         if (c->step_ns > 0 && !(s->polished[c->cell] > 0) && own < least) {
             best = i;
             least = own;

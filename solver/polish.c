@@ -315,7 +315,7 @@ static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t coun
     out->step_ns = ran.step_ns;
     out->peak_bytes = ran.peak_bytes;
     out->made = ran.made;
-    double value = hb_search_value(p->s, out->cell, out->step_ns, out->peak_bytes);
+    double value = hb_search_value_of(p->s, out);
     return ran.step_ns > 0 && value < p->value * (1 - p->least_part);
 }
 
@@ -328,7 +328,7 @@ static void take_up(struct polish *p, const struct hb_choice *better)
     c.peak_bytes = better->peak_bytes;
     c.made = better->made;
     p->now = c;
-    p->value = hb_search_value(p->s, c.cell, c.step_ns, c.peak_bytes);
+    p->value = hb_search_value_of(p->s, &c);
 }
 
 /* Only scans are split. */
@@ -735,7 +735,7 @@ static bool try_round(struct polish *p)
 bool hb_polish(struct hb_search *s, uint32_t index)
 {
     const struct hb_choice *from = &s->choices[index];
-    double before = hb_search_value(s, from->cell, from->step_ns, from->peak_bytes);
+    double before = hb_search_value_of(s, from);
     bool known = s->polished[from->cell] > 0 && s->polished[from->cell] <= before;
     if (!s->ask->polish || !s->plan->space.remat || known)
         return false;

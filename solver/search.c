@@ -36,6 +36,11 @@ double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int
     return 0;
 }
 
+double hb_search_value_of(const struct hb_search *s, const struct hb_choice *c)
+{
+    return hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+}
+
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell)
 {
     bool per_token = s->ask->objective == HB_OBJ_TOKENS || s->ask->objective == HB_OBJ_DEVICES;
@@ -148,7 +153,7 @@ static bool is_exact_row(const struct hb_search *s, const struct hb_cell_row *ro
 
 const char *hb_search_fault(const struct hb_search *s, const struct hb_choice *c, bool listed)
 {
-    double value = hb_search_value(s, c->cell, c->step_ns, c->peak_bytes);
+    double value = hb_search_value_of(s, c);
     if (c->bound_ns > c->step_ns)
         return "it takes less than its own bound";
     if (c->live_bytes > c->peak_bytes)

@@ -151,6 +151,8 @@ struct hb_search {
 
 /* The objective of a configuration of the cell: less is better. */
 double hb_search_value(const struct hb_search *s, uint32_t cell, int64_t ns, int64_t bytes);
+/* Of a choice that was run. */
+double hb_search_value_of(const struct hb_search *s, const struct hb_choice *c);
 /* In the units of the walk (ns, or bytes): what a configuration of the cell must not exceed to be
  * as good as the incumbent. */
 int64_t hb_search_ceiling(const struct hb_search *s, uint32_t cell);
