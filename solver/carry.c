@@ -57,13 +57,12 @@ static bool was_before(const struct hb_choice *c, uint32_t run)
     return false;
 }
 
-/* Only scans are split, and into runs of some length. */
+/* Whether its runs, where they are less than a block, are such as the cell may have. */
 static bool may_hold(const struct hb_search *s, uint32_t cell, const struct hb_choice *c)
 {
     struct hb_spec spec;
     hb_search_cell_spec(s, cell, &spec);
-    bool scan = spec.stack.form == HB_FORM_SCAN && spec.mesh[HB_AX_PIPELINE] == 1;
-    int32_t least = scan ? hb_sized_least_run(&spec) : INT32_MAX;
+    int32_t least = hb_sized_may_split(&spec) ? hb_sized_least_run(&spec) : INT32_MAX;
     for (uint32_t i = 0; i < c->run_count; i++) {
         int32_t all = hb_block_steps(&spec.model.blocks[c->runs[i].block]);
         if (c->runs[i].steps < all && c->runs[i].steps < least)

@@ -331,12 +331,6 @@ static void take_up(struct polish *p, const struct hb_choice *better)
     p->value = hb_search_value_of(p->s, &c);
 }
 
-/* Only scans are split. */
-static bool may_split(const struct polish *p)
-{
-    return p->spec.stack.form == HB_FORM_SCAN && p->spec.mesh[HB_AX_PIPELINE] == 1;
-}
-
 static uint32_t most_runs(const struct polish *p)
 {
     return (uint32_t)p->spec.model.block_count + MOST_MORE_RUNS;
@@ -537,7 +531,8 @@ static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32
     p->priced = !hb_search_by_memory(p->s) && price_now(p, segment, parts, &moves.count, &now);
     if (!p->priced)
         return false;
-    moves.most_parts = may_split(p) ? most_runs(p) + moves.count - p->now.run_count : 0;
+    moves.most_parts =
+        hb_sized_may_split(&p->spec) ? most_runs(p) + moves.count - p->now.run_count : 0;
     struct hb_brute_limits limits = limits_below(p, now.bound_ns - 1);
     uint32_t count = hb_brute_best_of(p->s->scratch, segment, &walk, &limits, MOST_LISTED, list);
     return try_listed(p, segment, list, count, &kinds);
@@ -682,7 +677,7 @@ static bool try_bare(struct polish *p)
     bool better = false;
     for (uint32_t run = 0; run < p->now.run_count; run++)
         better = try_tensors(p, run, false) || better;
-    if (better || !may_split(p))
+    if (better || !hb_sized_may_split(&p->spec))
         return better;
     if (try_shifts(p))
         return true;

@@ -30,6 +30,11 @@ static int64_t auto_outer(int64_t steps)
     return best;
 }
 
+bool hb_sized_may_split(const struct hb_spec *spec)
+{
+    return spec->stack.form == HB_FORM_SCAN && spec->mesh[HB_AX_PIPELINE] == 1;
+}
+
 int32_t hb_sized_least_run(const struct hb_spec *spec)
 {
     int32_t least = spec->compiler == HB_XLA_TPU ? 3 : 2;

@@ -30,6 +30,8 @@ struct hb_sized {
  * that keep q, then layers that keep mlp_gate too, with attn_out on the host, data 4 and fsdp 16 of
  * v5p: of two 13.96 GiB, of three 12.91). */
 int32_t hb_sized_least_run(const struct hb_spec *spec);
+/* Only scans are cut into runs. */
+bool hb_sized_may_split(const struct hb_spec *spec);
 
 /* The spec says how steps are cut into loops. whole: blocks are not split, so that tables are
  * wanted at their own steps alone. */
