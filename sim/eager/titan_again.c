@@ -81,8 +81,6 @@ static void issue_back(struct hb_tape *t, struct hb_taped *n, uint32_t grad)
     else
         last = product_gradient(l, grad, n->number[0]);
     enter_last_modules(l);
-    t->grad = true;
-    l->in = run->in = n->in[0];
     hb_titan_run_ops(l, run, true);
     hb_titan_forget_copies(l);
     if (!l->e->stash && !t->split && (hb_titan_is_layernorm(l) || !hb_titan_is_fused(l->e)))
