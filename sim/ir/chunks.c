@@ -83,6 +83,7 @@ static void add_ring(struct hb_lower *lo, struct hb_emit *product, struct halves
         hb_emit_write(product, h.buf[i]);
         hb_emit_read(&add, h.buf[i]);
     }
+    hb_loss_add_step(lo, product, h.buf[0]);
     hb_emit(lo, product);
     hb_emit_write(&add, sum);
     hb_emit(lo, &add);
@@ -143,7 +144,7 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = gathers_head(lo);
-    bool first = inside && (is_gpu(lo) || beside(lo) > 0);
+    bool first = hb_head_goes_round(lo) || (inside && (is_gpu(lo) || beside(lo) > 0));
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && hb_head_room_early(lo))
         room = make_room(lo);

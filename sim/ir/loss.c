@@ -375,14 +375,13 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     hb_emit_simple(lo, HB_OP_COPY, "own part of the head's gradient", sum, l->grad);
 }
 
-/* A step of the ring makes the product of two parts, beside what came and what goes in both
- * directions (16 layers of 4,096, fsdp 16 of v5e, 131,072 words: f32[2,256,131072] and four
- * f32[256,131072]; llama1b over 8 and 2: f32[2,256,64128] and four of a half). */
-static void add_step(struct hb_lower *lo, struct hb_emit *e)
+void hb_loss_add_step(struct hb_lower *lo, struct hb_emit *e, uint32_t sum)
 {
-    struct hb_shape part = hb_buf_shape(lo, lo->leaves[lo->head].grad);
-    for (int i = 0; i < 4; i++)
+    struct hb_shape part = hb_buf_shape(lo, sum);
+    for (int i = 0; i < 2; i++)
         hb_emit_write(e, hb_temp(lo, "head, part on its way", HB_CAT_GRADIENTS, part));
+    part.dim[0] = hb_mul_sat(2, part.dim[0]);
+    hb_emit_write(e, hb_temp(lo, "head, products of two parts", HB_CAT_GRADIENTS, part));
 }
 
 static void one_head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t dlogits)
@@ -404,7 +403,7 @@ static void one_head_grad(struct hb_lower *lo, int64_t seq, uint32_t x, uint32_t
         hb_emit_write(&e, l->grad);
         hb_emit_write(&e, l->grad_half);
         if (l->grad_half != HB_NONE)
-            add_step(lo, &e);
+            hb_loss_add_step(lo, &e, l->grad);
         hb_emit(lo, &e);
         return;
     }
