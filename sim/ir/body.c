@@ -31,6 +31,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->summed = hb_arena_alloc(lo->arena, leaves, sizeof *b->summed);
     b->weights = none_list(lo, y->end_leaf - y->first_leaf);
     b->late = none_list(lo, y->step_count);
+    b->late_room = HB_NONE;
     b->spread = none_list(lo, y->value_count);
     b->rows = none_list(lo, y->value_count);
     b->spread_grad = none_list(lo, y->value_count);
@@ -73,6 +74,11 @@ static struct hb_shape stack_shape(const struct hb_body *b, int v, const int64_t
     return s;
 }
 
+static bool has_room(const struct hb_body *b, uint32_t v)
+{
+    return b->room && b->room[v] != HB_NONE;
+}
+
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
     /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
@@ -87,6 +93,8 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
         b->lo->p->bufs[b->stack[v]].fenced = fenced;
+        if (has_room(b, v) && keep == HB_KEEP_DEVICE)
+            b->lo->p->bufs[b->stack[v]].alias_of = b->room[v];
         if (name)
             hb_emit_mark(b->lo, name, HB_NONE, b->stack[v]);
     }
@@ -226,7 +234,11 @@ static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t 
 static uint32_t place_value(struct hb_body *b, int v)
 {
     bool stays = b->own_stacks && b->stack[v] != HB_NONE;
-    return stays && b->saved->keep[v] == HB_KEEP_DEVICE ? b->stack[v] : make_value(b, v);
+    if (stays && b->saved->keep[v] == HB_KEEP_DEVICE)
+        return b->stack[v];
+    if (!has_room(b, (uint32_t)v) || b->lo->phase != HB_PHASE_FORWARD)
+        return make_value(b, v);
+    return hb_temp_in_place(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, b->room[v]);
 }
 
 /* The buffers of a step's outputs: none for what its readers make again; place (or HB_NONE) is

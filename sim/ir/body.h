@@ -13,6 +13,7 @@ struct hb_body {
     const struct hb_saved *saved;
     uint32_t *stack;            /* by value: where kept values lie between the passes; HB_NONE */
     uint32_t *now;              /* by value: its buffer in this body; HB_NONE */
+    uint32_t *room;             /* by value: made before, where it comes to lie; HB_NONE; or null */
     uint32_t made[HB_STEP_OUT]; /* by output of the forward step that runs; HB_NONE */
     uint32_t *grad;             /* by value: its gradient; HB_NONE */
     uint32_t *full_dw;          /* by leaf of the layer: whole gradients that wait for their sum */
@@ -22,6 +23,7 @@ struct hb_body {
     uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
     uint32_t late_done; /* of those */
+    uint32_t late_room; /* of unrolled layers: what their rings will collect; HB_NONE */
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t remade; /* gradient of a sum that its next reader makes again; HB_NONE */
     uint32_t remade_from[3];    /* from these: what came in, the branch's, what the norm read */

@@ -157,6 +157,7 @@ static const struct hb_chip chips[] = {
      .masks_turned = true,
      .mlp_turned = true,
      .updates_joined = true,
+     .ring_columns_at_once = true,
      .recipes_block = 1024},
     {.device = "tpu-v7",
      .memory_bytes = (int64_t)97020 << 20,

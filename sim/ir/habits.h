@@ -57,10 +57,11 @@ struct hb_chip {
     int64_t window_least; /* lanes of a window in which each device sums its own part */
     /* Parts of so many lanes are taken of a ring's rows, whose other factor is turned; 0: none. */
     int64_t ring_lanes;
-    bool gathers_padded;     /* of 64 ways and more */
-    bool gathers_beside;     /* each weight's beside the other's product */
-    bool ring_grads_at_once; /* weight gradients in rings do not wait for the layers */
-    bool ring_room_early;    /* room for what rings collect is there before the loss */
+    bool gathers_padded;       /* of 64 ways and more */
+    bool gathers_beside;       /* each weight's beside the other's product */
+    bool ring_columns_at_once; /* of unrolled layers: when.c */
+    bool ring_grads_at_once;   /* weight gradients in rings do not wait for the layers */
+    bool ring_room_early;      /* room for what rings collect is there before the loss */
     int chunk_beside;  /* the gathered head: a chunk's gradient 1, its sum as well 2; 0 none */
     bool turned_early; /* stacks are copied before the loss */
     bool flat;         /* a torus of two sides: eight are 2 by 4 */

@@ -45,11 +45,14 @@ static bool sums_squares(const struct hb_lower *lo, const struct hb_leaf *l)
     return is_by_dimension(lo) && l->dim[summed_dim(l)].ways > 1;
 }
 
+static bool is_gathered(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+}
+
 static bool gathers_rows(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (is_by_dimension(lo))
-        return l->dim[kept_dim(l)].ways > 1;
-    return hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
+    return is_by_dimension(lo) ? l->dim[kept_dim(l)].ways > 1 : is_gathered(lo, l);
 }
 
 static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct hb_leaf *l)
@@ -190,8 +193,7 @@ static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
 
 void hb_muon_iterate(struct hb_lower *lo, struct hb_leaf *l)
 {
-    bool gathers = hb_muon_takes(lo, l) && hb_weight_mode(lo, l) == HB_WEIGHT_GATHER;
-    if (!gathers || !lo->habits->rings)
+    if (!hb_muon_takes(lo, l) || !is_gathered(lo, l) || !lo->habits->rings)
         return;
     while (l->muon_passes < HB_MUON_ALL)
         iterate_once(lo, l);
@@ -502,8 +504,8 @@ void hb_muon_begin(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (!hb_muon_takes(lo, l) || hb_weight_mode(lo, l) != HB_WEIGHT_GATHER ||
-            !lo->habits->rings || l->grad == HB_NONE)
+        if (!hb_muon_takes(lo, l) || !is_gathered(lo, l) || !lo->habits->rings ||
+            l->grad == HB_NONE)
             continue;
         struct hb_emit e = {.name = hb_name(lo, "momentum of ", l->name),
                             .kind = HB_OP_ELEMENTWISE};

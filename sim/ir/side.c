@@ -3,18 +3,20 @@
 #include "sim/ir/side.h"
 
 #include "base/size.h"
+#include "sim/ir/head.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
  * and three tensors of width d_ff a layer wait for them (llama3-8b/L4_noscan: 12 of them); not on
- * v5e (llama3-8b/L8_noscan), nor where they hide states on their way from and to the host (1B with
+ * v5e (llama3-8b/L8_noscan), not of rings of four, which are no loops (llama3-8b, fsdp 4 and tensor
+ * 4, v6e: one layer's), nor where they hide states on their way from and to the host (1B with
  * layers=loop and opt_host). MaxText's do beside late gathers, too (rand015/gemma3-4b, v6e-64). On
  * one device they come with the update, which waits for states from the host (tiny/layers=loop). */
 static bool defers(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);
-    return ring ? !lo->chip->ring_grads_at_once : lo->maxtext;
+    return ring ? !lo->chip->ring_grads_at_once && !hb_head_short_ring(lo) : lo->maxtext;
 }
 
 /* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
@@ -30,14 +32,16 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
     }
 }
 
-/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all layers before
- * the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4 and 8 layers
- * from before the first one to their product; not on v5e, not over 4 or 8). */
+/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all layers of
+ * experts before the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4
+ * and 8 layers from before the first one to their product; not on v5e, not over 4 or 8; nothing of
+ * dense layers: llama2-13b of 16 over 64 of v6e, one of each). */
 void hb_side_gather(struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && hb_weight_gathers_apart(lo); i++) {
         const struct hb_layer *y = &plan->groups[i].layer;
-        for (uint32_t k = y->first_leaf; k < y->end_leaf && !plan->groups[i].looped; k++)
+        bool early = !plan->groups[i].looped && hb_block_mixes(y->block);
+        for (uint32_t k = y->first_leaf; k < y->end_leaf && early; k++)
             hb_weight_use(lo, k);
     }
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/body_step.h"
 #include "sim/ir/head.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/order.h"
@@ -280,20 +281,23 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     return x;
 }
 
-/* v5e's scheduler makes room for what rings collect as soon as it can: of layers side by side the
- * room for all backward passes is there before the loss (llama3-8b/L8_noscan: eight
- * bf16[2,4096,14336] of the activations' gradients and 48 bf16[14336,512], two a weight of the MLP;
- * v5p makes it when it is needed, L4_noscan). So is that of a trip that is taken out, with what it
- * makes again of q, k and v, and the gradient of the context (split--v5e-o03). */
+/* v5e's scheduler makes room for what rings collect as soon as it can. Of layers side by side, in a
+ * loop over microbatches or over more than 16 devices, the room of all rings is there before the
+ * first layer (llama3-3b of 24 layers, fsdp 8 and tensor 4: for gates, ups and the activations'
+ * gradients 72 bf16[4,4096,2048], for q 24 [4,4096,768], for k and v 48 [4,4096,256], and two of
+ * each weight's gradient); else each layer's is made for it, that of all backward passes before the
+ * loss (qwen2.5-14b of four layers over 16: fsdp alone and with tensor 2 in turn, all at once in
+ * two microbatches, and over 32 by any mesh; mistral-7b of 24 over 16 in turn; v5p makes it when it
+ * is needed, L4_noscan). So is that of a trip that is taken out, with what it makes again of q, k
+ * and v, and the gradient of the context (split--v5e-o03). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    bool early = !g->looped || (!g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo));
+    bool early = g->looped ? !g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo)
+                           : !hb_head_short_ring(lo);
     return hb_in_rings(lo) && hb_head_room_early(lo) && early;
 }
 
-enum { RING_WAYS_ROUND = 2 };
-
-static int64_t room_elements(const struct hb_lower *lo, const struct hb_group *g)
+static int64_t backward_elements(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t heads = 1u << HB_TN_Q | 1u << HB_TN_K | 1u << HB_TN_V;
     const struct hb_layer *y = &g->layer;
@@ -304,35 +308,71 @@ static int64_t room_elements(const struct hb_lower *lo, const struct hb_group *g
         if ((tags & 1u << HB_TN_MLP_ACT) || (of_trip && g->looped))
             sum = hb_add_sat(sum, hb_shape_elements(&y->values[v].shape));
     }
-    for (uint32_t k = y->first_leaf; k < y->end_leaf; k++) {
-        struct hb_shape one = hb_leaf_layer_shape(&lo->leaves[k], lo->compute, false);
-        if (lo->leaves[k].held)
-            sum = hb_add_sat(sum, hb_mul_sat(RING_WAYS_ROUND, hb_shape_elements(&one)));
-    }
+    for (uint32_t k = y->first_leaf; k < y->end_leaf; k++)
+        if (lo->leaves[k].held || !g->looped)
+            sum = hb_add_sat(sum, hb_weight_ring_room(lo, &lo->leaves[k]));
     return sum;
 }
 
 /* It reads a weight, and so is of the group's turn. */
-static void reserve_room(struct hb_lower *lo, struct hb_group *g)
+static uint32_t emit_room(struct hb_lower *lo, const struct hb_group *g, const char *name,
+                          struct hb_shape shape)
 {
-    g->room = HB_NONE;
-    if (!reserves_room(lo, g))
-        return;
-    int64_t elements = room_elements(lo, g);
-    g->room = hb_temp(lo, hb_name(lo, g->layer.name, ", room for its backward rings"),
-                      HB_CAT_WORKING, hb_shape_make(lo->compute, (const int64_t[]){elements, -1}));
-    lo->p->bufs[g->room].early = g->looped;
-    hb_emit_mark(lo, "room for backward rings", lo->leaves[g->layer.first_leaf].arg, g->room);
+    uint32_t room = hb_temp(lo, name, HB_CAT_WORKING, shape);
+    hb_emit_mark(lo, "room for rings", lo->leaves[g->layer.first_leaf].arg, room);
+    return room;
+}
+
+/* A product with a weight whose rows are split sums up what its ring brings. */
+static void reserve_forward(struct hb_lower *lo, struct hb_group *g)
+{
+    const struct hb_layer *y = &g->layer;
+    g->body.room = hb_arena_alloc(lo->arena, y->value_count, sizeof *g->body.room);
+    for (uint32_t v = 0; v < y->value_count; v++)
+        g->body.room[v] = HB_NONE;
+    for (uint32_t i = 0; i < y->step_count; i++) {
+        const struct hb_step_op *s = &y->steps[i];
+        uint32_t v = (uint32_t)s->out[0];
+        if (s->kind != HB_STEP_PRODUCT || lo->leaves[s->leaf].gather_dim != 0 ||
+            hb_weight_ring_room(lo, &lo->leaves[s->leaf]) == 0)
+            continue;
+        uint32_t room = emit_room(lo, g, hb_body_name(&g->body, s->out[0], ", room for its ring"),
+                                  y->values[v].shape);
+        if (g->saved.keep[v] == HB_KEEP_DEVICE)
+            lo->p->bufs[room].category = HB_CAT_SAVED;
+        g->body.room[v] = room;
+    }
+}
+
+static void reserve_rooms(struct hb_lower *lo, struct hb_stack_plan *plan, bool before)
+{
+    enum { FEW_DEVICES = 16 };
+    bool at_once = hb_accumulates(lo) || lo->spec->hardware.count > FEW_DEVICES;
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct hb_group *g = &plan->groups[i];
+        bool first = !g->looped && at_once;
+        if (before)
+            g->room = HB_NONE;
+        if (first != before || !reserves_room(lo, g))
+            continue;
+        if (first)
+            reserve_forward(lo, g);
+        struct hb_shape rest =
+            hb_shape_make(lo->compute, (const int64_t[]){backward_elements(lo, g), -1});
+        g->room =
+            emit_room(lo, g, hb_name(lo, g->layer.name, ", room for its backward rings"), rest);
+        lo->p->bufs[g->room].early = g->looped;
+    }
 }
 
 uint32_t hb_stack_forward(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t x)
 {
     lo->phase = HB_PHASE_FORWARD;
     hb_side_gather(lo, plan);
+    reserve_rooms(lo, plan, true);
     for (uint32_t i = 0; i < plan->count; i++)
         x = group_forward(lo, &plan->groups[i], x);
-    for (uint32_t i = 0; i < plan->count; i++)
-        reserve_room(lo, &plan->groups[i]);
+    reserve_rooms(lo, plan, false);
     return x;
 }
 

@@ -18,7 +18,7 @@ struct hb_group {
     bool looped;
     uint32_t outer_stack; /* nested, rematerialised: inputs of the outer blocks */
     uint32_t *last;       /* what its last layer sends to the host, still on the device; or null */
-    uint32_t room;        /* unrolled on v5e: for what its backward rings collect; HB_NONE */
+    uint32_t room;        /* on v5e: for what its backward rings collect; HB_NONE */
     bool pipelined;
     bool merged; /* a scan unrolled whole: one program, in which nothing is made again */
     uint32_t turned[HB_TURNED]; /* copies of stacks, made before the loop; HB_NONE */

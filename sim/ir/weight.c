@@ -79,30 +79,27 @@ static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
            hb_div_up(last->size, last->ways) == HB_TPU_LANES;
 }
 
-/* Over microbatches the casts of the embedding and of the head leave the loop as well
- * (tinyS/accum=2: bf16[32000,1024] and bf16[1024,32000] through it; tinyS/base: none). */
-static bool is_cast_once(const struct hb_lower *lo, const struct hb_leaf *l)
-{
-    return hb_accumulates(lo) && lo->habits->casts_hoisted && needs_cast(lo, l);
-}
-
 static void cast_stack(struct hb_lower *lo, struct hb_leaf *l, uint32_t from)
 {
     l->cast = copy_stack(lo, l, hb_name(lo, l->name, ", cast once for all layers"));
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, hb_name(lo, "cast ", l->name), from, l->cast);
 }
 
+/* Out of the loop over layers; out of the one over microbatches those of the embedding, of the head
+ * and of layers side by side as well (tinyS/accum=2: bf16[32000,1024] and bf16[1024,32000] through
+ * it, tinyS/base: none; mistral-7b of 12 layers, loop, fsdp 16, two microbatches: 24
+ * bf16[512,14336] and 12 [14336,512] through it). */
 static void hoist_cast(struct hb_lower *lo, struct hb_leaf *l)
 {
-    bool hoisted = l->stack[0] > 0 && lo->habits->casts_hoisted;
-    bool wanted =
-        needs_cast(lo, l) && !is_one_lane_row(lo, l) && (hoisted || lo->spec->step.cast_upfront);
+    bool hoisted = lo->habits->casts_hoisted && (l->stack[0] > 0 || hb_accumulates(lo));
+    bool wanted = needs_cast(lo, l) && !is_one_lane_row(lo, l) &&
+                  (hoisted || (lo->spec->step.cast_upfront && !l->end));
     /* 8B,f64,b8,bf16params: w_down's copy all the same. Of nested stacks an outer block's slice is
      * enough (qwen3-30b over 64 of v5e, in 3: bf16[1,16,128,768,32]). */
-    bool moved = hoisted && l->gather_dim == l->rank - 1 && (l->row_major || is_shard_minor(lo, l));
-    if (l->transposed != HB_NONE || (l->end ? !is_cast_once(lo, l) : !(wanted || moved)))
-        return;
-    cast_stack(lo, l, l->arg);
+    bool moved = hoisted && l->stack[0] > 0 && l->gather_dim == l->rank - 1 &&
+                 (l->row_major || is_shard_minor(lo, l));
+    if (l->transposed == HB_NONE && (wanted || moved))
+        cast_stack(lo, l, l->arg);
 }
 
 /* Of stacks that lie turned outside of the loop over microbatches, each trip casts the copy (8B of
@@ -207,6 +204,19 @@ enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_le
     return lo->fsdp_mode;
 }
 
+static bool goes_round(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return hb_weight_mode(lo, l) == HB_WEIGHT_RING;
+}
+
+int64_t hb_weight_ring_room(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    enum { SHORT_RING = 5, WAYS_ROUND = 2 };
+    struct hb_shape one = hb_leaf_layer_shape(l, lo->compute, false);
+    bool room = l->matrix && goes_round(lo, l) && l->fsdp_ways >= SHORT_RING;
+    return room ? hb_mul_sat(WAYS_ROUND, hb_shape_elements(&one)) : 0;
+}
+
 /* MaxText's weights in f32 come out of their casts as an all-gather wants them, even over 64
  * devices and more (base/llama3-8b, v5p-128: all-gather bf16[1,4096,14336]); those in bf16 do not
  * (rand027/qwen3-8b: all-reduce bf16[1,4096,12288]). */
@@ -247,7 +257,7 @@ static void send_round(struct hb_lower *lo, const struct hb_leaf *l, enum hb_op_
 
 void hb_weight_send_grad(struct hb_lower *lo, uint32_t leaf)
 {
-    if (hb_weight_mode(lo, &lo->leaves[leaf]) == HB_WEIGHT_RING)
+    if (goes_round(lo, &lo->leaves[leaf]))
         send_round(lo, &lo->leaves[leaf], HB_OP_REDUCE_SCATTER);
 }
 
@@ -329,7 +339,7 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->narrow && (dtype == HB_DT_F8 || !gather))
         source = hb_narrow_weight(lo, l, source, false);
     l->gathered = source;
-    if (!gather && hb_weight_mode(lo, l) == HB_WEIGHT_RING)
+    if (!gather && goes_round(lo, l))
         send_round(lo, l, HB_OP_ALL_GATHER);
     if (!gather)
         return source;
@@ -359,7 +369,7 @@ void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)
 
 bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (hb_weight_mode(lo, l) == HB_WEIGHT_RING || l->whole != HB_NONE)
+    if (goes_round(lo, l) || l->whole != HB_NONE)
         return false;
     /* Stages have weights of their own (pr85/pp8/good,blocked: no bf16[16,4096,2048] waits). */
     int64_t ways =

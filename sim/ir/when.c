@@ -40,6 +40,17 @@ static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
     return is_gathered_experts(b, l) && hb_layer_sorts_rows(&b->y->block->moe) && b->own_stacks;
 }
 
+/* On v6e rings of dense layers' weights whose columns are split do not wait for the unrolled
+ * layers, but in a loop over microbatches (mistral-7b of 8 layers, fsdp 16: w_down's and wo's in
+ * their layer, the others behind all; qwen3-4b in four microbatches, over 4 and v5p: all behind).
+ */
+static bool is_ring_at_once(const struct hb_body *b, const struct hb_leaf *l)
+{
+    bool dense = !hb_block_mixes(b->y->block);
+    return b->lo->chip->ring_columns_at_once && l->gather_dim > 0 && dense &&
+           !hb_accumulates(b->lo) && hb_weight_ring_room(b->lo, l) > 0;
+}
+
 /* Whether it waits for the layer's end whatever follows. */
 static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
 {
@@ -55,7 +66,8 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
      * of theirs beside the scores of the attention's backward pass (gemma-2b over fsdp 8, b8:
      * products of weights at 94, 101 and 129 of 186, scores at 98 to 108). */
     bool scores = mlp && is_timed(b, HB_KERNEL_NAIVE);
-    return (b->defer && !is_summed_apart(b, l)) || ring || split || scores;
+    return (b->defer && !is_summed_apart(b, l) && !is_ring_at_once(b, l)) || ring || split ||
+           scores;
 }
 
 bool hb_body_sorts_beside(const struct hb_body *b)

@@ -341,16 +341,20 @@ static void two_axes_go_round_as_one(void **state)
     assert_true(any_lives_at(&two, "logits", "backward of flash attention"));
 }
 
-/* llama3-8b-v5e8--L8_noscan: bf16[2,4096,14336] of all layers at the loss; v5p: none. */
+/* llama3-8b-v5e8--L8_noscan: bf16[2,4096,14336] of all layers at the loss; v5p: none. In
+ * microbatches the forward rings have theirs before the first layer, too (unrolled--14b,f16,a2). */
 static void unrolled_rings_have_room_on_v5e(void **state)
 {
     (void)state;
     struct low v5e = DENSE("stack.form=loop", "hardware.device=tpu-v5e");
     struct low v5p = DENSE("stack.form=loop");
-    int64_t sum = 8LL * 2048 * 2816 + 2LL * 3 * 2816 * 128;
+    struct low two = DENSE("stack.form=loop", "hardware.device=tpu-v5e", "batch.accumulate=2");
+    int64_t sum = 8LL * 2048 * 2816 + 2LL * (3 * 2816 + 4 * 1024) * 128;
     assert_int_equal(bytes_of(&v5e, "room for its backward rings"), sum * 2);
     assert_true(any_lives_at(&v5e, "room for its backward rings", "softmax cross-entropy"));
     assert_int_equal(find(&v5p, "room for its backward rings"), HB_NONE);
+    assert_int_equal(find(&v5e, "mlp gate, room for its ring"), HB_NONE);
+    assert_true(any_lives_at(&two, "mlp gate, room for its ring", "flash attention"));
 }
 
 /* rand031--gemma2-27b, two microbatches of 2048 tokens, maxnew-076 (gemma2-9b, v5p, 2048 tokens):
