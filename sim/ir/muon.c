@@ -65,20 +65,19 @@ static struct hb_shape gathered_momentum(const struct hb_lower *lo, const struct
     return hb_leaf_shape(&whole, HB_DT_BF16);
 }
 
-static void muon_temp(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e,
-                      const char *what, struct hb_shape shape)
+static uint32_t muon_temp(struct hb_lower *lo, const struct hb_leaf *l, const char *what,
+                          struct hb_shape shape)
 {
-    hb_emit_write(e, hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, shape));
+    return hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, shape);
 }
 
 /* The product of a matrix with its transpose: square, of the dimension that is shorter over all
  * devices (8B,v5e16x16,f64t4: bf16[32,4096,4096] of bf16[32,4096,3584]). */
-static struct hb_shape square_of(const struct hb_leaf *l, struct hb_shape x, int64_t *out_small)
+static struct hb_shape square_of(const struct hb_leaf *l, struct hb_shape x)
 {
     int a = x.rank - 2, b = x.rank - 1;
     bool rows = l->dim[l->rank - 2].size <= l->dim[l->rank - 1].size;
-    *out_small = rows ? x.dim[a] : x.dim[b];
-    x.dim[a] = x.dim[b] = *out_small;
+    x.dim[a] = x.dim[b] = rows ? x.dim[a] : x.dim[b];
     return x;
 }
 
@@ -98,33 +97,29 @@ static double pass_flops(const struct hb_leaf *l, struct hb_shape x)
  * turned copies of the momentum; on one device stack, next iterate and square stand together. */
 void hb_muon_orthogonalise(struct hb_lower *lo, const struct hb_leaf *l, struct hb_emit *e)
 {
-    enum hb_weight_mode mode = hb_weight_mode(lo, l);
     struct hb_shape x = gathered_momentum(lo, l);
-    int64_t small;
-    struct hb_shape square = square_of(l, x, &small);
-    bool timed = mode == HB_WEIGHT_GATHER && lo->habits->gathers_timed;
+    bool timed = is_gathered(lo, l) && lo->habits->gathers_timed;
     e->kind = HB_OP_MATMUL;
     e->flops = HB_MUON_ALL * pass_flops(l, x);
     if (l->iterate[0] != HB_NONE) {
         struct hb_shape share = hb_leaf_shape(l, HB_DT_BF16);
-        muon_temp(lo, l, e, ", last muon iterate", share);
+        hb_emit_write(e, muon_temp(lo, l, ", last muon iterate", share));
         e->flops = (HB_MUON_ALL - l->muon_passes) * pass_flops(l, share);
         return;
     }
-    muon_temp(lo, l, e, ", muon iterate", x);
+    hb_emit_write(e, muon_temp(lo, l, ", muon iterate", x));
     /* Beside its transpose where the limit allows it, else beside its square. */
     int64_t both = hb_mul_sat(2, hb_shape_plain_bytes(&x));
     if (timed && both <= hb_again_limit(lo->p, lo->hbm_bytes, false))
-        muon_temp(lo, l, e, ", muon iterate, transposed", x);
+        hb_emit_write(e, muon_temp(lo, l, ", muon iterate, transposed", x));
     else if (timed)
-        muon_temp(lo, l, e, ", muon square", square);
+        hb_emit_write(e, muon_temp(lo, l, ", muon square", square_of(l, x)));
 }
 
 static uint32_t gather_iterate(struct hb_lower *lo, const struct hb_leaf *l, uint32_t part,
                                struct hb_shape whole)
 {
-    uint32_t result =
-        hb_temp(lo, hb_name(lo, l->name, ", muon iterate, gathered"), HB_CAT_OPTIMIZER, whole);
+    uint32_t result = muon_temp(lo, l, ", muon iterate, gathered", whole);
     hb_emit_collective(lo, HB_OP_ALL_GATHER, HB_AX_FSDP, hb_name(lo, "gather iterate of ", l->name),
                        part, result);
     lo->p->ops[lo->p->op_count - 1].group = l->fsdp_ways;
@@ -136,16 +131,14 @@ static uint32_t zero_whole(struct hb_lower *lo, const struct hb_leaf *l, struct 
 {
     if (!hb_gathers_padded(lo))
         return HB_NONE;
-    uint32_t zeros = hb_temp(lo, hb_name(lo, l->name, ", muon iterate, padded with zeros"),
-                             HB_CAT_OPTIMIZER, whole);
+    uint32_t zeros = muon_temp(lo, l, ", muon iterate, padded with zeros", whole);
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "zeros for an iterate", HB_NONE, zeros);
     return zeros;
 }
 
 static uint32_t new_share(struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return hb_temp(lo, hb_name(lo, l->name, ", share of the muon iterate"), HB_CAT_OPTIMIZER,
-                   hb_leaf_shape(l, HB_DT_BF16));
+    return muon_temp(lo, l, ", share of the muon iterate", hb_leaf_shape(l, HB_DT_BF16));
 }
 
 /* The next share, from the last one or the momentum, its gathered stack and the polynomial of the
@@ -171,18 +164,16 @@ static uint32_t next_iterate(struct hb_lower *lo, struct hb_leaf *l, struct hb_s
 static void iterate_once(struct hb_lower *lo, struct hb_leaf *l)
 {
     struct hb_shape whole = gathered_momentum(lo, l);
-    int64_t small;
     l->iterate[0] = gather_iterate(lo, l, next_iterate(lo, l, whole), whole);
-    struct hb_shape square = square_of(l, whole, &small), part = square;
-    part.dim[part.rank - 2] = hb_div_up(small, l->fsdp_ways);
+    struct hb_shape square = square_of(l, whole), part = square;
+    part.dim[part.rank - 2] = hb_div_up(part.dim[part.rank - 2], l->fsdp_ways);
     uint32_t zeros = zero_whole(lo, l, square);
     struct hb_emit e = {.name = hb_name(lo, "square of ", l->name),
                         .kind = HB_OP_MATMUL,
                         .flops = pass_flops(l, whole) / (double)l->fsdp_ways};
     hb_emit_read(&e, l->iterate[0]);
     hb_emit_read(&e, zeros);
-    l->iterate[1] =
-        hb_temp(lo, hb_name(lo, l->name, ", share of the muon square"), HB_CAT_OPTIMIZER, part);
+    l->iterate[1] = muon_temp(lo, l, ", share of the muon square", part);
     hb_emit_write(&e, l->iterate[1]);
     hb_emit(lo, &e);
     uint32_t part_or_zeros = zeros == HB_NONE ? l->iterate[1] : zeros;
@@ -231,8 +222,7 @@ static struct hb_shape product_rows(const struct hb_lower *lo, const struct hb_l
 /* The iterate with its square. */
 static int64_t standing_bytes(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    int64_t small;
-    struct hb_shape x = gathered_momentum(lo, l), square = square_of(l, x, &small);
+    struct hb_shape x = gathered_momentum(lo, l), square = square_of(l, x);
     return hb_add_sat(hb_shape_plain_bytes(&x), hb_shape_plain_bytes(&square));
 }
 
@@ -258,7 +248,7 @@ static uint32_t gather_over(struct hb_lower *lo, const struct hb_leaf *l, uint32
                             const char *what, struct hb_shape whole)
 {
     enum hb_axis axis = l->gather_dim == kept_dim(l) ? HB_AX_FSDP : HB_AX_TENSOR;
-    uint32_t out = hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, whole);
+    uint32_t out = muon_temp(lo, l, what, whole);
     hb_emit_collective(lo, HB_OP_ALL_GATHER, axis, hb_name(lo, "gather iterate of ", l->name), part,
                        out);
     return out;
@@ -277,8 +267,7 @@ static void renew_momentum(struct hb_lower *lo, struct together *t)
     t->share = new_share(lo, l);
     hb_emit_write(&e, t->share);
     if (!l->end && l->gather_dim == l->rank - 2 && gathers_rows(lo, l)) {
-        l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
-                                   HB_CAT_OPTIMIZER, hb_leaf_shape(l, HB_DT_F32));
+        l->momentum_copy = muon_temp(lo, l, ", new momentum, turned", hb_leaf_shape(l, HB_DT_F32));
         hb_emit_write(&e, l->momentum_copy);
     }
     hb_emit(lo, &e);
@@ -290,10 +279,9 @@ static void renew_momentum(struct hb_lower *lo, struct together *t)
 static void make_square(struct hb_lower *lo, struct together *t)
 {
     struct hb_leaf *l = t->leaf;
-    int64_t small;
-    struct hb_shape s = square_of(l, gathered_momentum(lo, l), &small);
-    s.dim[s.rank - 2] = hb_div_up(small, l->dim[kept_dim(l)].ways);
-    t->square = hb_temp(lo, hb_name(lo, l->name, ", muon square"), HB_CAT_OPTIMIZER, s);
+    struct hb_shape s = square_of(l, gathered_momentum(lo, l));
+    s.dim[s.rank - 2] = hb_div_up(s.dim[s.rank - 2], l->dim[kept_dim(l)].ways);
+    t->square = muon_temp(lo, l, ", muon square", s);
     hb_emit_simple(lo, HB_OP_MATMUL, hb_name(lo, "square of ", l->name),
                    t->whole[0] == HB_NONE ? t->share : t->whole[0], t->square);
     t->whole[0] = HB_NONE;
@@ -311,14 +299,12 @@ static void make_square(struct hb_lower *lo, struct together *t)
 static void make_polynomial(struct hb_lower *lo, struct together *t)
 {
     struct hb_leaf *l = t->leaf;
-    int64_t small;
     struct hb_emit e = {.name = hb_name(lo, "polynomial of ", l->name), .kind = HB_OP_MATMUL};
     hb_emit_read(&e, t->square);
     if (gathers_rows(lo, l))
         hb_emit_read(&e, gather_over(lo, l, t->square, ", muon square, gathered",
-                                     square_of(l, gathered_momentum(lo, l), &small)));
-    t->square = hb_temp(lo, hb_name(lo, l->name, ", muon polynomial"), HB_CAT_OPTIMIZER,
-                        hb_buf_shape(lo, t->square));
+                                     square_of(l, gathered_momentum(lo, l))));
+    t->square = muon_temp(lo, l, ", muon polynomial", hb_buf_shape(lo, t->square));
     hb_emit_write(&e, t->square);
     hb_emit(lo, &e);
 }
@@ -465,8 +451,7 @@ static bool is_turned(const struct hb_lower *lo, uint32_t i)
 static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const char *what,
                            uint32_t state)
 {
-    uint32_t copy =
-        hb_temp(lo, hb_name(lo, l->name, what), HB_CAT_OPTIMIZER, hb_leaf_shape(l, HB_DT_F32));
+    uint32_t copy = muon_temp(lo, l, what, hb_leaf_shape(l, HB_DT_F32));
     hb_emit_simple(lo, HB_OP_COPY, "copy to another layout", state, copy);
     return copy;
 }
@@ -512,8 +497,8 @@ void hb_muon_begin(struct hb_lower *lo)
         hb_emit_read(&e, l->grad);
         hb_emit_read(&e, l->moment[0]);
         if (l->momentum_copy == HB_NONE && is_turned(lo, i)) {
-            l->momentum_copy = hb_temp(lo, hb_name(lo, l->name, ", new momentum, turned"),
-                                       HB_CAT_OPTIMIZER, hb_leaf_shape(l, HB_DT_F32));
+            l->momentum_copy =
+                muon_temp(lo, l, ", new momentum, turned", hb_leaf_shape(l, HB_DT_F32));
             hb_emit_write(&e, l->momentum_copy);
         }
         hb_emit(lo, &e);
