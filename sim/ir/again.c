@@ -114,24 +114,15 @@ int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes, bool host)
 
 /* --- what is where --- */
 
-static uint32_t parent_of(const struct hb_program *p, uint32_t loop, uint32_t *out_depth)
-{
-    uint32_t depth = 0;
-    for (uint32_t l = loop; l != HB_NONE; l = p->loops[l].parent)
-        depth++;
-    *out_depth = depth;
-    return loop == HB_NONE ? HB_NONE : p->loops[loop].parent;
-}
-
+/* Loops are numbered as they open: one that is inside has the higher number. */
 static uint32_t join_loops(const struct hb_program *p, uint32_t a, uint32_t b)
 {
-    while (a != b) {
-        uint32_t depth_a, depth_b, up_a = parent_of(p, a, &depth_a),
-                                   up_b = parent_of(p, b, &depth_b);
-        a = depth_a >= depth_b ? up_a : a;
-        b = depth_b >= depth_a ? up_b : b;
-    }
-    return a;
+    while (a != b && a != HB_NONE && b != HB_NONE)
+        if (a > b)
+            a = p->loops[a].parent;
+        else
+            b = p->loops[b].parent;
+    return a == b ? a : HB_NONE;
 }
 
 static uint32_t ref_count(const struct item *x)
@@ -139,12 +130,17 @@ static uint32_t ref_count(const struct item *x)
     return x->op.read_count + x->op.write_count;
 }
 
+static struct value *value_of(const struct again *a, const struct item *x, uint32_t ref)
+{
+    return &a->values[a->root[x->refs[ref]]];
+}
+
 static void find_homes(struct again *a)
 {
     for (uint32_t i = 0; i < a->item_count; i++) {
         const struct item *x = &a->items[i];
         for (uint32_t r = 0; r < ref_count(x); r++) {
-            struct value *v = &a->values[a->root[x->refs[r]]];
+            struct value *v = value_of(a, x, r);
             v->home = v->maker == HB_NONE ? x->op.loop : join_loops(a->p, v->home, x->op.loop);
             v->maker = v->maker == HB_NONE ? i : v->maker;
         }
@@ -177,7 +173,7 @@ static void find_plain(struct again *a)
     for (uint32_t i = 0; i < a->item_count; i++) {
         const struct item *x = &a->items[i];
         for (uint32_t r = 0; r < ref_count(x); r++) {
-            struct value *v = &a->values[a->root[x->refs[r]]];
+            struct value *v = value_of(a, x, r);
             bool makes = r >= x->op.read_count;
             if (x->op.loop != v->home || (is_asynchronous(x) && !is_fetch(x) && !is_gather(a, x)) ||
                 makes != (v->maker == i))
@@ -191,7 +187,6 @@ static void fill_values(struct again *a)
     const struct hb_program *p = a->p;
     for (uint32_t i = 0; i < p->buf_count; i++) {
         const struct hb_buf *b = &p->bufs[i];
-        a->root[i] = b->alias_of == HB_NONE ? i : a->root[b->alias_of];
         struct value *v = &a->values[a->root[i]];
         if (a->root[i] == i)
             *v = (struct value){.maker = HB_NONE, .home = HB_NONE};
@@ -223,7 +218,7 @@ static void open_again(struct again *a, struct hb_program *p)
     a->tpu = p->compiler == HB_XLA_TPU;
     a->root_cap = a->value_cap = p->buf_count;
     a->item_cap = p->op_count;
-    a->root = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->root);
+    a->root = hb_program_roots(p->arena, p);
     a->values = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->values);
     a->items = hb_arena_alloc(p->arena, p->op_count, sizeof *a->items);
     a->loop_first = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->loop_first);
@@ -322,7 +317,7 @@ static int64_t made_by(const struct again *a, const struct item *x)
 {
     int64_t made = 0;
     for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
-        made = hb_add_sat(made, a->values[a->root[x->refs[r]]].bytes);
+        made = hb_add_sat(made, value_of(a, x, r)->bytes);
     return made;
 }
 
@@ -333,7 +328,7 @@ static bool may_repeat(const struct walk *w, const struct item *x)
     if (x->tired || !fit || (w->a->tpu && made_by(w->a, x) < LEAST_BYTES))
         return false;
     for (uint32_t r = 0; r < ref_count(x); r++) {
-        const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
+        const struct value *v = value_of(w->a, x, r);
         bool over = v->dirty >= w->number && v->dirty_turn > x->turn;
         if (r >= x->op.read_count ? !v->plain : over)
             return false;
@@ -343,18 +338,18 @@ static bool may_repeat(const struct walk *w, const struct item *x)
 
 static bool is_at_hand(const struct walk *w, const struct item *x)
 {
-    bool at_hand = false;
     for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
-        at_hand = at_hand || w->a->values[w->a->root[x->refs[r]]].used_at == w->at.first;
-    return at_hand;
+        if (value_of(w->a, x, r)->used_at == w->at.first)
+            return true;
+    return false;
 }
 
 static bool waits(const struct walk *w, const struct item *x)
 {
-    bool any = false;
     for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
-        any = any || w->a->values[w->a->root[x->refs[r]]].left > 0;
-    return any;
+        if (value_of(w->a, x, r)->left > 0)
+            return true;
+    return false;
 }
 
 /* An op before the unit at hand, or that one when it is over. */
@@ -371,7 +366,7 @@ static int64_t freed_by(const struct walk *w, const struct item *x, bool *out_mo
     int64_t freed = 0;
     *out_moves = true;
     for (uint32_t r = 0; r < ref_count(x); r++) {
-        const struct value *v = &w->a->values[w->a->root[x->refs[r]]];
+        const struct value *v = value_of(w->a, x, r);
         bool made = r >= x->op.read_count;
         if (made && v->left > 0)
             freed += v->bytes;
@@ -539,7 +534,7 @@ static void repeat_op(struct walk *w, uint32_t old)
 
 /* --- the walk --- */
 
-static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit);
+static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit, bool defers);
 
 static int64_t inside_of(const struct walk *w)
 {
@@ -614,7 +609,7 @@ static void relieve_unit(struct walk *w)
     if (w->at.loop != HB_NONE && !a->walked[w->at.loop] && w->now + inside_of(w) > w->limit &&
         (w->limit > w->now || !a->tpu)) {
         a->walked[w->at.loop] = true;
-        walk_computation(a, w->at.loop, hb_larger(w->limit - w->now, 0));
+        walk_computation(a, w->at.loop, hb_larger(w->limit - w->now, 0), false);
         visit_unit(w, w->at, note_write);
     }
 }
@@ -636,7 +631,7 @@ static void open_walk(struct walk *w)
 }
 
 /* The most that is alive of the computation's own values and those inside. */
-static int64_t walk_as(struct again *a, uint32_t loop, int64_t limit, bool defers)
+static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit, bool defers)
 {
     struct walk w = {.a = a, .loop = loop, .limit = limit, .end = HB_NONE, .defers = defers};
     int64_t peak = 0;
@@ -662,14 +657,9 @@ static int64_t walk_as(struct again *a, uint32_t loop, int64_t limit, bool defer
     return peak;
 }
 
-static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit)
-{
-    return walk_as(a, loop, limit, false);
-}
-
 static void defer_all(struct again *a, int64_t limit)
 {
-    walk_as(a, HB_NONE, limit, true);
+    walk_computation(a, HB_NONE, limit, true);
     for (uint32_t i = 0; i < a->p->buf_count; i++)
         if (a->p->bufs[i].unseen) /* the scheduler counts the host's memory, too */
             a->values[a->root[i]].bytes = 0;
@@ -735,7 +725,7 @@ static int64_t sum_values(const struct hb_program *p)
 static void measure_loops(struct again *a)
 {
     for (uint32_t l = a->p->loop_count; l-- > 0;) /* those inside first */
-        walk_computation(a, l, INT64_MAX);
+        walk_computation(a, l, INT64_MAX, false);
 }
 
 bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes)
@@ -746,7 +736,7 @@ bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes)
     struct hb_arena_mark mark = hb_arena_mark(p->arena);
     open_again(&a, p);
     measure_loops(&a);
-    int64_t peak = walk_computation(&a, HB_NONE, INT64_MAX);
+    int64_t peak = walk_computation(&a, HB_NONE, INT64_MAX, false);
     hb_arena_rewind(p->arena, mark);
     return peak > limit_bytes;
 }
@@ -761,7 +751,7 @@ void hb_again_run(struct hb_program *p, int64_t limit_bytes)
     measure_loops(&a);
     if (a.tpu)
         defer_all(&a, limit_bytes);
-    walk_computation(&a, HB_NONE, limit_bytes);
+    walk_computation(&a, HB_NONE, limit_bytes, false);
     if (a.any)
         write_program(&a);
     else
