@@ -21,6 +21,11 @@ static struct hb_shape logit_shape(const struct hb_lower *lo, int64_t seq, enum 
     return hb_shape_make(dtype, (const int64_t[]){lo->local.batch, seq, lo->local.vocab, -1});
 }
 
+static uint32_t logits_temp(struct hb_lower *lo, const char *name, int64_t seq, enum hb_dtype dtype)
+{
+    return hb_temp(lo, name, HB_CAT_LOGITS, logit_shape(lo, seq, dtype));
+}
+
 static struct hb_shape input_shape(const struct hb_lower *lo, int64_t seq)
 {
     int64_t d = lo->spec->model.d_model;
@@ -135,22 +140,20 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
     enum hb_dtype dtype = logits_dtype(lo, c);
     bool cast = lo->spec->loss.dot != HB_DT_F32 && dtype == HB_DT_F32;
     if (cast && !is_scattered(lo)) {
-        narrow = hb_temp(lo, "logits before the cast", HB_CAT_LOGITS,
-                         logit_shape(lo, c->seq, lo->spec->loss.dot));
+        narrow = logits_temp(lo, "logits before the cast", c->seq, lo->spec->loss.dot);
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
     /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside
      * the f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; with two
      * sequences one). */
     c->before = hb_head_ring(lo) && lo->local.batch == 1 ? narrow : HB_NONE;
-    struct hb_shape shape = logit_shape(lo, c->seq, dtype);
-    struct hb_shape all = shape;
+    struct hb_shape all = logit_shape(lo, c->seq, dtype);
     uint32_t parts = HB_NONE;
     all.dim[0] = hb_mul_sat(all.dim[0], lo->leaves[lo->head].fsdp_ways);
     if (is_head_summed(lo))
         parts =
             hb_temp(lo, "logits of all sequences, by this device's features", HB_CAT_LOGITS, all);
-    c->logits = hb_temp(lo, "logits", HB_CAT_LOGITS, shape);
+    c->logits = logits_temp(lo, "logits", c->seq, dtype);
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "logits");
     hb_emit_read(&e, c->x);
     hb_emit_read(&e, c->w);
@@ -285,11 +288,9 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
     c->dlogits = c->logits;
     bool two = lo->habits->logits_copies == 2 && hb_gathers_labels(lo);
     if (two || is_scattered(lo))
-        c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
-                             logit_shape(lo, c->seq, HB_DT_F32));
+        c->dlogits = logits_temp(lo, "gradient of the logits", c->seq, HB_DT_F32);
     else if (has_narrow_dlogits(lo, c))
-        c->dlogits = hb_temp(lo, "gradient of the logits", HB_CAT_LOGITS,
-                             logit_shape(lo, c->seq, lo->compute));
+        c->dlogits = logits_temp(lo, "gradient of the logits", c->seq, lo->compute);
     read_logits(lo, c);
     struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
     /* A split vocabulary's labels are read first, the gradient reads what is before the cast (Qwen
@@ -310,8 +311,7 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
     if (!hb_order_dot_narrow(lo))
         return;
     uint32_t wide = c->dlogits;
-    c->dlogits = hb_temp(lo, "gradient of the logits, cast", HB_CAT_LOGITS,
-                         logit_shape(lo, c->seq, lo->spec->loss.dot));
+    c->dlogits = logits_temp(lo, "gradient of the logits, cast", c->seq, lo->spec->loss.dot);
     hb_emit_simple(lo, HB_OP_ELEMENTWISE, "cast gradient of the logits", wide, c->dlogits);
 }
 
@@ -491,8 +491,7 @@ static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
     if (!hb_head_goes_round(lo) || !lo->spec->model.tied_embeddings || lanes == 0 ||
         own % lanes != 0)
         return c->dlogits;
-    uint32_t turned = hb_temp(lo, "gradient of the logits, turned", HB_CAT_LOGITS,
-                              logit_shape(lo, c->seq, lo->compute));
+    uint32_t turned = logits_temp(lo, "gradient of the logits, turned", c->seq, lo->compute);
     hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the logits", c->dlogits, turned);
     return turned;
 }
