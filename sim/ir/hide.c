@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "sim/ir/program.h"
 
 static const double EDGE_US = 1;
 
@@ -34,6 +35,8 @@ uint32_t hb_hide_add(struct hb_hide *h, enum hb_hide_kind kind, double cost_us)
 
 void hb_hide_read(struct hb_hide *h, uint32_t op)
 {
+    if (op == HB_NONE)
+        return;
     h->reads = hb_grow(h->arena, h->reads, h->read_count, &h->read_cap, sizeof *h->reads);
     h->reads[h->read_count++] = op;
     h->ops[h->count - 1].end = h->read_count;

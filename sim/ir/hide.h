@@ -40,7 +40,7 @@ struct hb_hide {
 
 void hb_hide_init(struct hb_hide *h, struct hb_arena *arena);
 uint32_t hb_hide_add(struct hb_hide *h, enum hb_hide_kind kind, double cost_us);
-/* The last op reads that one. */
+/* The last op reads that one; HB_NONE: none. */
 void hb_hide_read(struct hb_hide *h, uint32_t op);
 /* A collective of what that op made; returns what waits for it, or the op where it takes no time.
  */

@@ -137,8 +137,7 @@ static double latency_us(const struct tail *t, enum sum_kind kind, double bytes,
 static uint32_t add(struct tail *t, double cost_us, uint32_t read)
 {
     uint32_t op = hb_hide_add(&t->h, HB_HIDE_OP, cost_us);
-    if (read != HB_NONE)
-        hb_hide_read(&t->h, read);
+    hb_hide_read(&t->h, read);
     return op;
 }
 
@@ -215,23 +214,15 @@ static uint32_t add_zeros(struct tail *t, uint32_t *out)
     return count;
 }
 
-/* Of each row one number. */
-static uint32_t add_rows(struct tail *t, uint32_t values, uint32_t with)
-{
-    uint32_t x = add(t, pass_us(t->tokens * t->words * 4), values);
-    if (with != HB_NONE)
-        hb_hide_read(&t->h, with);
-    return x;
-}
-
 /* The largest logit, the sum of exponentials, the label's own; then the gradient of all. Returns
  * what the loss is made of. */
 static uint32_t add_softmax(struct tail *t, uint32_t logits)
 {
     double values = t->tokens * t->words * 4, rows = t->tokens * 4;
-    uint32_t most = send(t, SUM_ALL, add_rows(t, logits, HB_NONE), rows, t->tensor);
+    uint32_t most = send(t, SUM_ALL, add(t, pass_us(values), logits), rows, t->tensor);
     uint32_t finite = add(t, 0.1, most);
-    uint32_t sums = send(t, SUM_ALL, add_rows(t, logits, finite), 2 * rows, t->tensor);
+    uint32_t sums =
+        send(t, SUM_ALL, add_two(t, pass_us(values), logits, finite), 2 * rows, t->tensor);
     uint32_t both = add_two(t, 1, sums, logits);
     t->softmax = add_two(t, pass_us(2.14 * values), logits, add_part(t, both));
     hb_hide_read(&t->h, finite);
@@ -506,9 +497,8 @@ static uint32_t add_two_means(struct tail *t, const struct grad *g, uint32_t nor
     if (g->op == HB_NONE)
         return t->loss;
     bool turned = g->turned;
-    uint32_t first = add(t, pass_us(g->elements * (turned ? g->bytes + 4 : g->bytes)), g->op);
-    if (norm != HB_NONE)
-        hb_hide_read(&t->h, norm);
+    double first_us = pass_us(g->elements * (turned ? g->bytes + 4 : g->bytes));
+    uint32_t first = add_two(t, first_us, g->op, norm);
     return add_two(t, pass_us(g->elements * (turned ? 8 : g->bytes)), first, g->op);
 }
 
@@ -561,9 +551,7 @@ static void add_updates(struct tail *t, uint32_t norm)
         const struct grad *g = &t->grads[i];
         bool apart = g->turned && !t->adds;
         double bytes = t->adds ? 12 : g->bytes + states + (apart ? 0 : weight);
-        uint32_t first = add(t, pass_us(g->elements * bytes), g->op);
-        if (norm != HB_NONE)
-            hb_hide_read(&t->h, norm);
+        uint32_t first = add_two(t, pass_us(g->elements * bytes), g->op, norm);
         t->h.ops[first].given = 1u + !apart + (t->adds ? 0 : moments);
         if (!apart)
             continue;
