@@ -8,36 +8,28 @@
 #include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 
-static uint32_t *none_list(struct hb_lower *lo, uint32_t count)
-{
-    uint32_t *list = hb_arena_alloc(lo->arena, count + 1, sizeof *list);
-    for (uint32_t i = 0; i <= count; i++)
-        list[i] = HB_NONE;
-    return list;
-}
-
 void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer *y,
                   const struct hb_saved *saved)
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
     b->mask = b->fill = b->remade = HB_NONE;
-    b->stack = none_list(lo, y->value_count);
-    b->now = none_list(lo, y->value_count);
-    b->grad = none_list(lo, y->value_count);
-    b->full_dw = none_list(lo, y->end_leaf - y->first_leaf);
-    b->turned = none_list(lo, y->end_leaf - y->first_leaf);
-    uint32_t leaves = y->end_leaf - y->first_leaf + 1;
+    b->stack = hb_none_list(lo, y->value_count);
+    b->now = hb_none_list(lo, y->value_count);
+    b->grad = hb_none_list(lo, y->value_count);
+    uint32_t leaves = y->end_leaf - y->first_leaf;
+    b->full_dw = hb_none_list(lo, leaves);
+    b->turned = hb_none_list(lo, leaves);
     b->made_first = hb_arena_alloc(lo->arena, leaves, sizeof *b->made_first);
     b->summed = hb_arena_alloc(lo->arena, leaves, sizeof *b->summed);
-    b->weights = none_list(lo, y->end_leaf - y->first_leaf);
-    b->late = none_list(lo, y->step_count);
+    b->weights = hb_none_list(lo, leaves);
+    b->late = hb_none_list(lo, y->step_count);
     b->late_room = HB_NONE;
-    b->spread = none_list(lo, y->value_count);
-    b->rows = none_list(lo, y->value_count);
-    b->spread_grad = none_list(lo, y->value_count);
-    b->rows_grad = none_list(lo, y->value_count);
+    b->spread = hb_none_list(lo, y->value_count);
+    b->rows = hb_none_list(lo, y->value_count);
+    b->spread_grad = hb_none_list(lo, y->value_count);
+    b->rows_grad = hb_none_list(lo, y->value_count);
     b->shared = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->shared);
-    b->narrow = none_list(lo, y->value_count);
+    b->narrow = hb_none_list(lo, y->value_count);
     b->narrow_grad = hb_arena_alloc(lo->arena, y->value_count, sizeof *b->narrow_grad);
 }
 

@@ -194,6 +194,14 @@ uint32_t hb_emit_grad_sum(struct hb_lower *lo, const char *name, uint32_t full, 
     return op;
 }
 
+uint32_t *hb_none_list(struct hb_lower *lo, uint32_t count)
+{
+    uint32_t *list = hb_arena_raw(lo->arena, count, sizeof *list);
+    for (uint32_t i = 0; i < count; i++)
+        list[i] = HB_NONE;
+    return list;
+}
+
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf)
 {
     const struct hb_buf *b = &lo->p->bufs[buf];

@@ -257,6 +257,8 @@ uint32_t hb_emit_collective(struct hb_lower *lo, enum hb_op_kind kind, enum hb_a
 /* What a collective over group devices sends in all, by its largest operand on one device. */
 double hb_payload_bytes(enum hb_op_kind kind, int64_t bytes, int64_t group);
 struct hb_shape hb_buf_shape(const struct hb_lower *lo, uint32_t buf);
+/* So many HB_NONE. */
+uint32_t *hb_none_list(struct hb_lower *lo, uint32_t count);
 /* One behind the other; at most so many. */
 enum { HB_NAME_PARTS = 4 };
 const char *hb_name_of(struct hb_lower *lo, const char *const *parts, uint32_t count);

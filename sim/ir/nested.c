@@ -26,13 +26,12 @@ static uint32_t *leaf_list(struct hb_lower *lo, const struct hb_group *g)
  * f32[512,1,16,14336] beside the stacks). Returns a buffer of each leaf. */
 static uint32_t *copy_parts(struct hb_lower *lo, const struct hb_group *g)
 {
-    uint32_t *parts = leaf_list(lo, g);
+    uint32_t *parts = hb_none_list(lo, g->layer.end_leaf - g->layer.first_leaf);
     for (uint32_t i = g->layer.first_leaf; i < g->layer.end_leaf; i++) {
         const struct hb_leaf *l = &lo->leaves[i];
         uint32_t from = l->cast != HB_NONE ? l->cast : l->arg;
         if (l->transposed != HB_NONE)
             from = l->transposed;
-        parts[i - g->layer.first_leaf] = HB_NONE;
         if (!lo->habits->recompute_first || !l->stack[1])
             continue;
         struct hb_leaf part = part_of(l);

@@ -219,10 +219,9 @@ static void scatter_grads(struct hb_lower *lo, const struct hb_pipeline *pl)
  * over a stage's layers as residuals: a second copy of their stacks through the forward iterations
  * (PP/base: three more bf16[4,1,2048,8192] from 57 to 309). It does not stand at the peak, but the
  * logits find no place in the hole that it leaves. */
-static void copy_casts(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t *copies)
+static uint32_t *copy_casts(struct hb_lower *lo, const struct hb_pipeline *pl)
 {
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        copies[i] = HB_NONE;
+    uint32_t *copies = hb_none_list(lo, lo->leaf_count);
     for (uint32_t g = 0; g < pl->count && !lo->spec->step.cast_upfront; g++)
         for (uint32_t i = pl->groups[g].layer.first_leaf; i < pl->groups[g].layer.end_leaf; i++) {
             const struct hb_leaf *l = &lo->leaves[i];
@@ -232,6 +231,7 @@ static void copy_casts(struct hb_lower *lo, const struct hb_pipeline *pl, uint32
                                 HB_CAT_PARAMS, hb_leaf_shape(l, lo->compute));
             hb_emit_simple(lo, HB_OP_COPY, "casts of the stage's layers", l->cast, copies[i]);
         }
+    return copies;
 }
 
 static void end_copies(struct hb_lower *lo, const uint32_t *copies)
@@ -243,8 +243,7 @@ static void end_copies(struct hb_lower *lo, const uint32_t *copies)
 
 uint32_t hb_pipeline_forward(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t x)
 {
-    uint32_t *copies = hb_arena_alloc(lo->arena, lo->leaf_count, sizeof *copies);
-    copy_casts(lo, pl, copies);
+    const uint32_t *copies = copy_casts(lo, pl);
     const struct hb_pipe *p = &lo->spec->pipeline;
     lo->phase = HB_PHASE_FORWARD;
     gather_weights(lo, pl);
@@ -509,9 +508,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
     lo->phase = HB_PHASE_BACKWARD;
     /* PP/base has no accumulators at its peak in the loss; XLA:GPU has made them before. */
     zero_gradients(lo, pl);
-    uint32_t *outer = hb_arena_alloc(lo->arena, lo->leaf_count + 1, sizeof *outer);
-    for (uint32_t i = 0; i < lo->leaf_count; i++)
-        outer[i] = HB_NONE;
+    uint32_t *outer = hb_none_list(lo, lo->leaf_count);
     uint32_t gout = hb_temp(lo, "gradients of the iterations' outputs", HB_CAT_WORKING,
                             stacked_state(lo, pl, grad_count(lo, output_count(lo, pl))));
     hb_emit_simple(lo, HB_OP_COPY, "gradients of outputs, padded", join_grads(lo, pl, grad), gout);

@@ -196,9 +196,8 @@ void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
     struct hb_body *b = &g->body;
     if (!lo->habits->rings || lo->local.batch_ways == 1)
         return;
-    g->last = hb_arena_alloc(lo->arena, b->y->value_count, sizeof *g->last);
+    g->last = hb_none_list(lo, b->y->value_count);
     for (uint32_t v = 0; v < b->y->value_count; v++) {
-        g->last[v] = HB_NONE;
         if (b->saved->keep[v] != HB_KEEP_HOST || b->now[v] == HB_NONE)
             continue;
         struct hb_buf copy = lo->p->bufs[b->now[v]];
@@ -327,9 +326,7 @@ static uint32_t emit_room(struct hb_lower *lo, const struct hb_group *g, const c
 static void reserve_forward(struct hb_lower *lo, struct hb_group *g)
 {
     const struct hb_layer *y = &g->layer;
-    g->body.room = hb_arena_alloc(lo->arena, y->value_count, sizeof *g->body.room);
-    for (uint32_t v = 0; v < y->value_count; v++)
-        g->body.room[v] = HB_NONE;
+    g->body.room = hb_none_list(lo, y->value_count);
     for (uint32_t i = 0; i < y->step_count; i++) {
         const struct hb_step_op *s = &y->steps[i];
         uint32_t v = (uint32_t)s->out[0];

@@ -7,7 +7,6 @@
  * (128 experts over 128 of v6e and v5p; on v5e, beside whose products gathers run, at once). */
 #include "sim/ir/trip.h"
 
-#include "base/arena.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/layer.h"
@@ -54,9 +53,7 @@ void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)
         return;
     if (g->room != HB_NONE)
         hb_emit_mark(lo, "rings take their room", g->room, gradient_of(lo, g));
-    g->held = hb_arena_raw(lo->arena, 2 * (size_t)y->value_count, sizeof *g->held);
-    for (uint32_t i = 0; i < 2 * y->value_count; i++)
-        g->held[i] = HB_NONE;
+    g->held = hb_none_list(lo, 2 * y->value_count);
     for (uint32_t i = 0; i < y->step_count; i++) {
         const struct hb_step_op *s = &y->steps[i];
         if (s->kind != HB_STEP_PRODUCT)
