@@ -146,13 +146,20 @@ static void find_clusters(struct row *r)
     }
 }
 
+static struct cluster **sort_clusters(const struct row *r,
+                                      int (*compare)(const void *a, const void *b))
+{
+    struct cluster **sorted = hb_arena_raw(r->arena, r->count, sizeof(struct cluster *));
+    for (uint32_t k = 0; k < r->count; k++)
+        sorted[k] = &r->clusters[k];
+    qsort(sorted, r->count, sizeof(struct cluster *), compare);
+    return sorted;
+}
+
 /* Each among its like, who come in their order. */
 static void count_alike(struct row *r)
 {
-    r->alike = hb_arena_raw(r->arena, r->count, sizeof(struct cluster *));
-    for (uint32_t k = 0; k < r->count; k++)
-        r->alike[k] = &r->clusters[k];
-    qsort(r->alike, r->count, sizeof(struct cluster *), compare_places);
+    r->alike = sort_clusters(r, compare_places);
     for (uint32_t k = 1; k < r->count; k++)
         if (compare_alike(r->alike[k - 1], r->alike[k]) == 0)
             r->alike[k]->nth = r->alike[k - 1]->nth + 1;
@@ -231,21 +238,12 @@ static uint32_t comp_of(const struct row *r, const struct hb_step_graph *s)
     return s->graph.entry;
 }
 
+/* Those without a rank last. */
 static int compare_ranks(const void *a, const void *b)
 {
     const struct cluster *left = *(struct cluster *const *)a, *right = *(struct cluster *const *)b;
     int rank = (left->rank > right->rank) - (left->rank < right->rank);
     return 2 * rank + (left->first_op > right->first_op) - (left->first_op < right->first_op);
-}
-
-/* Those without a rank last. */
-static struct cluster **sort_ranks(const struct row *r)
-{
-    struct cluster **sorted = hb_arena_raw(r->arena, r->count, sizeof(struct cluster *));
-    for (uint32_t k = 0; k < r->count; k++)
-        sorted[k] = &r->clusters[k];
-    qsort(sorted, r->count, sizeof(struct cluster *), compare_ranks);
-    return sorted;
 }
 
 /* A cluster stands where the last of its ops does. */
@@ -380,7 +378,7 @@ static void move_ops(struct row *r, const uint32_t *ops)
 
 static void link(struct row *r)
 {
-    struct cluster **sorted = sort_ranks(r);
+    struct cluster **sorted = sort_clusters(r, compare_ranks);
     struct linked l = {.r = r};
     l.ops = hb_arena_raw(r->arena, r->p->op_count, sizeof *l.ops);
     find_deps(r);
@@ -600,7 +598,7 @@ static const char **list_order(struct hb_link *l, int index, uint32_t *out_count
     uint32_t count = 0, cap = 0;
     for (int i = 0; i < ROWS; i++) {
         const struct row *from = &l->orders[index]->list[i];
-        struct cluster **sorted = sort_ranks(from);
+        struct cluster **sorted = sort_clusters(from, compare_ranks);
         for (uint32_t k = 0; k < from->count; k++) {
             names = hb_grow(arena, names, count, &cap, sizeof *names);
             names[count++] = sorted[k]->name;
