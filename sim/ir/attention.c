@@ -3,10 +3,7 @@
  * kernel's (attention_kernel.h). */
 #include "sim/ir/attention_kernel.h"
 
-static int64_t split_heads(int64_t heads, int64_t ways)
-{
-    return (heads + ways - 1) / ways;
-}
+#include "base/size.h"
 
 static struct hb_attention_heads find_heads(const struct hb_lower *lo, const struct hb_block *b,
                                             int64_t batch)
@@ -19,8 +16,8 @@ static struct hb_attention_heads find_heads(const struct hb_lower *lo, const str
         .batch = batch, .seq = lo->local.seq, .kv_seq = lo->spec->batch.seq};
     h.fused_kernel = a->kernel == HB_KERNEL_FLASH && a->kind != HB_ATTN_NONE;
     h.kv_ways = kv_heads % tp == 0 ? tp : 1;
-    h.q = split_heads(a->heads, tp);
-    h.kv = split_heads(kv_heads, h.kv_ways);
+    h.q = hb_div_up(a->heads, tp);
+    h.kv = hb_div_up(kv_heads, h.kv_ways);
     h.qk_dim = mla ? a->qk_nope_head_dim + a->qk_rope_head_dim : a->head_dim;
     h.v_dim = mla ? a->v_head_dim : a->head_dim;
     return h;
@@ -63,9 +60,9 @@ static void out_leaf(struct hb_lower *lo, struct hb_layer *y, int64_t heads, int
 }
 
 static void plain_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t rows,
-                       int64_t cols, int64_t col_ways)
+                       int64_t cols)
 {
-    struct hb_split dims[2] = {{rows, 1}, {cols, col_ways}};
+    struct hb_split dims[2] = {{rows, 1}, {cols, 1}};
     hb_layer_matrix(lo, y, name, dims, 2, 0);
 }
 
@@ -76,13 +73,13 @@ static void mla_leaves(struct hb_lower *lo, struct hb_layer *y)
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
     int64_t qk = a->qk_nope_head_dim + a->qk_rope_head_dim;
     if (a->q_lora_rank) {
-        plain_leaf(lo, y, "wq_a", d, a->q_lora_rank, 1);
+        plain_leaf(lo, y, "wq_a", d, a->q_lora_rank);
         hb_layer_bias(lo, y, "q_norm", a->q_lora_rank, 1);
         head_leaf(lo, y, "wq_b", (struct head_dims){a->q_lora_rank, a->heads, qk, tp});
     } else {
         head_leaf(lo, y, "wq", (struct head_dims){d, a->heads, qk, tp});
     }
-    plain_leaf(lo, y, "wkv_a", d, a->kv_lora_rank + a->qk_rope_head_dim, 1);
+    plain_leaf(lo, y, "wkv_a", d, a->kv_lora_rank + a->qk_rope_head_dim);
     hb_layer_bias(lo, y, "kv_norm", a->kv_lora_rank, 1);
     head_leaf(
         lo, y, "wkv_b",
@@ -161,17 +158,14 @@ static int project(struct hb_lower *lo, struct hb_layer *y, int in,
                    const struct hb_attention_heads *h, int i, bool rope)
 {
     struct hb_value done = qkv_value(lo, h, i);
-    uint32_t leaf = hb_layer_find_leaf(lo, y, hb_name(lo, "w", done.name));
+    const char *weight = hb_name(lo, "w", done.name);
     if (!rope) {
         done.dot = true;
-        return hb_layer_product(lo, y, in, leaf, done);
+        return hb_layer_product(lo, y, in, weight, done);
     }
-    struct hb_value raw = hb_layer_tensor(
-        lo, hb_name(lo, done.name, " before rope"), 0,
-        hb_shape_make(lo->compute,
-                      (const int64_t[]){h->batch, h->seq, i ? h->kv : h->q, h->qk_dim, -1}));
-    raw.dot = true;
-    return rotate(lo, y, hb_layer_product(lo, y, in, leaf, raw), done);
+    const int64_t dims[] = {h->batch, h->seq, i ? h->kv : h->q, h->qk_dim, -1};
+    struct hb_value raw = hb_layer_dot(lo, hb_name(lo, done.name, " before rope"), 0, dims);
+    return rotate(lo, y, hb_layer_product(lo, y, in, weight, raw), done);
 }
 
 /* Keys and values of the whole sequence on every device of the sequence axis. */
@@ -257,8 +251,8 @@ static int attend_sequence(struct hb_lower *lo, struct hb_layer *y,
     }
     struct hb_attention_heads whole = *h;
     whole.seq = h->kv_seq;
-    whole.q = split_heads(h->q, ways);
-    whole.kv = split_heads(h->kv, ways);
+    whole.q = hb_div_up(h->q, ways);
+    whole.kv = hb_div_up(h->kv, ways);
     int q = exchange_heads(lo, y, qkv[0], whole.q, whole.seq);
     int k = exchange_heads(lo, y, qkv[1], whole.kv, whole.seq);
     int v = exchange_heads(lo, y, qkv[2], whole.kv, whole.seq);
@@ -287,7 +281,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hb_
         hb_layer_tensor(lo, "attention output", 1u << HB_TN_ATTN_OUT, y->values[y->input].shape);
     out.dot = true;
     out.fused = true; /* summed with the residual where it is made */
-    int a = hb_layer_product(lo, y, c, hb_layer_find_leaf(lo, y, "wo"), out);
+    int a = hb_layer_product(lo, y, c, "wo", out);
     hb_layer_sum_parts(lo, y);
     return a;
 }
@@ -303,11 +297,9 @@ struct rank_part {
 static int low_rank(struct hb_lower *lo, struct hb_layer *y, int in,
                     const struct hb_attention_heads *h, struct rank_part p)
 {
-    struct hb_value v = hb_layer_tensor(
-        lo, p.down, 0,
-        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, p.width, -1}));
-    v.dot = true;
-    int low = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, p.down), v);
+    struct hb_value v =
+        hb_layer_dot(lo, p.down, 0, (const int64_t[]){h->batch, h->seq, p.width, -1});
+    int low = hb_layer_product(lo, y, in, p.down, v);
     int out = hb_layer_norm(lo, y, low, p.norm);
     y->values[out].fused = false;
     y->values[out].tags = 1u << p.tag;
@@ -340,22 +332,17 @@ static int mla(struct hb_lower *lo, struct hb_layer *y, int in, const struct hb_
     if (a->q_lora_rank)
         q_in = low_rank(lo, y, in, h,
                         (struct rank_part){"wq_a", "q_norm", a->q_lora_rank, HB_TN_MLA_Q});
-    struct hb_value raw = hb_layer_tensor(
-        lo, "q before rope", 0,
-        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->q, h->qk_dim, -1}));
-    raw.dot = true;
+    const int64_t q_dims[] = {h->batch, h->seq, h->q, h->qk_dim, -1};
+    struct hb_value raw = hb_layer_dot(lo, "q before rope", 0, q_dims);
     const char *wq = a->q_lora_rank ? "wq_b" : "wq";
-    int q = hb_layer_product(lo, y, q_in, hb_layer_find_leaf(lo, y, wq), raw);
+    int q = hb_layer_product(lo, y, q_in, wq, raw);
     q = rotate(lo, y, q, qkv_value(lo, h, 0));
     int64_t kv_width = a->kv_lora_rank + a->qk_rope_head_dim;
     int low =
         low_rank(lo, y, in, h, (struct rank_part){"wkv_a", "kv_norm", kv_width, HB_TN_MLA_KV});
-    struct hb_value up = hb_layer_tensor(
-        lo, "kv, up projection", 0,
-        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, h->kv,
-                                                     a->qk_nope_head_dim + a->v_head_dim, -1}));
-    up.dot = true;
-    int kv = hb_layer_product(lo, y, low, hb_layer_find_leaf(lo, y, "wkv_b"), up);
+    const int64_t kv_dims[] = {h->batch, h->seq, h->kv, a->qk_nope_head_dim + a->v_head_dim, -1};
+    struct hb_value up = hb_layer_dot(lo, "kv, up projection", 0, kv_dims);
+    int kv = hb_layer_product(lo, y, low, "wkv_b", up);
     int k, v;
     split_kv(lo, y, h, kv, &k, &v);
     return project_out(lo, y, h, attend_sequence(lo, y, h, (const int[]){q, k, v}));
@@ -366,10 +353,8 @@ static int fused_qkv(struct hb_lower *lo, struct hb_layer *y, int in,
 {
     int64_t width = (h->q + 2 * h->kv) * h->qk_dim;
     struct hb_value all =
-        hb_layer_tensor(lo, "qkv", 1u << HB_TN_QKV,
-                        hb_shape_make(lo->compute, (const int64_t[]){h->batch, h->seq, width, -1}));
-    all.dot = true;
-    int qkv = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "wqkv"), all);
+        hb_layer_dot(lo, "qkv", 1u << HB_TN_QKV, (const int64_t[]){h->batch, h->seq, width, -1});
+    int qkv = hb_layer_product(lo, y, in, "wqkv", all);
     int parts[3];
     for (int i = 0; i < 3; i++)
         parts[i] = rotate(lo, y, qkv, qkv_value(lo, h, i));

@@ -14,6 +14,14 @@ struct hb_value hb_layer_tensor(const struct hb_lower *lo, const char *name, uin
         .name = name, .tags = tags, .shape = shape, .tiling = lo->habits->tiling};
 }
 
+struct hb_value hb_layer_dot(const struct hb_lower *lo, const char *name, uint32_t tags,
+                             const int64_t *dims)
+{
+    struct hb_value v = hb_layer_tensor(lo, name, tags, hb_shape_make(lo->compute, dims));
+    v.dot = true;
+    return v;
+}
+
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v)
 {
     y->values = hb_grow(lo->arena, y->values, y->value_count, &y->value_cap, sizeof v);
@@ -179,7 +187,7 @@ static void unit_leaves(struct hb_lower *lo, struct hb_layer *y)
     if (hb_block_mixes(y->block))
         hb_layer_moe_leaves(lo, y);
     else
-        hb_layer_mlp_leaves(lo, y);
+        hb_mlp_leaves(lo, y, &y->block->mlp, "");
     for (uint32_t i = first; i < lo->leaf_count; i++)
         lo->leaves[i].held = true;
 }
@@ -242,9 +250,10 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
     return out;
 }
 
-int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
+int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *weight,
                      struct hb_value value)
 {
+    uint32_t leaf = hb_layer_find_leaf(lo, y, weight);
     const struct hb_leaf *l = &lo->leaves[leaf];
     struct hb_shape w = hb_leaf_layer_shape(l, lo->compute, true);
     int out = hb_layer_value(lo, y, value);
@@ -359,7 +368,7 @@ static int join_next(struct hb_lower *lo, struct hb_layer *y, int in)
     both.shape.dim[2] = hb_mul_sat(2, both.shape.dim[2]);
     int wide = hb_layer_make(
         lo, y, both, (struct hb_step_op){.op = HB_OP_COPY, .in = {rows, hidden}, .in_count = 2});
-    return hb_layer_product(lo, y, wide, hb_layer_find_leaf(lo, y, joint_names[2]), joined);
+    return hb_layer_product(lo, y, wide, joint_names[2], joined);
 }
 
 /* One layer of the unit, from the residual to the residual. */

@@ -119,6 +119,9 @@ void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch);
 bool hb_layer_made_whole(const struct hb_lower *lo, const struct hb_layer *y);
 struct hb_value hb_layer_tensor(const struct hb_lower *lo, const char *name, uint32_t tags,
                                 struct hb_shape shape);
+/* In the compute dtype, as a product with a weight makes it. */
+struct hb_value hb_layer_dot(const struct hb_lower *lo, const char *name, uint32_t tags,
+                             const int64_t *dims);
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
 struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s);
 /* v, made without a weight by the step s, which says of what and how; its name is v's unless told.
@@ -130,8 +133,8 @@ int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, e
 /* v is this device's part of in over axis; the gradient is gathered. */
 int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis, int in,
                       struct hb_value v);
-/* value in; value out, made by a product with weight leaf. */
-int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, uint32_t leaf,
+/* value in; value out, made by a product with the layer's weight of that name. */
+int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *weight,
                      struct hb_value value);
 /* How many of it the residual of a device's sequences is, split over tensor or not. */
 double hb_layer_shares(const struct hb_lower *lo, struct hb_shape share);
@@ -180,7 +183,6 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
 int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
                         uint32_t tags);
 void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y);
-void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y);
 void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y);
 
 #endif

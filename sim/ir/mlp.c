@@ -1,5 +1,7 @@
 /* The dense MLP (also a MoE layer's shared experts) as values and steps. */
 #include "sim/ir/layer.h"
+
+#include "base/size.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/when.h"
 
@@ -27,24 +29,16 @@ void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp 
     }
 }
 
-void hb_layer_mlp_leaves(struct hb_lower *lo, struct hb_layer *y)
-{
-    hb_mlp_leaves(lo, y, &y->block->mlp, "");
-}
-
 static struct hb_value wide_value(const struct hb_lower *lo, const char *name, uint32_t tag,
                                   int64_t batch, int64_t width)
 {
-    const int64_t dims[] = {batch, lo->local.seq, width, -1};
-    struct hb_value v = hb_layer_tensor(lo, name, 1u << tag, hb_shape_make(lo->compute, dims));
-    v.dot = true;
-    return v;
+    return hb_layer_dot(lo, name, 1u << tag, (const int64_t[]){batch, lo->local.seq, width, -1});
 }
 
 static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *leaf,
                         struct hb_value v)
 {
-    int out = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, leaf), v);
+    int out = hb_layer_product(lo, y, in, leaf, v);
     y->steps[y->step_count - 1].grad_sum_parts = hb_ways(lo, HB_AX_TENSOR) > 1;
     y->steps[y->step_count - 1].axis = HB_AX_TENSOR;
     return out;
@@ -128,7 +122,7 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
     const char *prefix = part->prefix;
     const uint32_t *tags = part->tags;
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
-    int64_t width = (m->d_ff + tp - 1) / tp;
+    int64_t width = hb_div_up(m->d_ff, tp);
     int gate = -1;
     int up;
     if (hb_mlp_is_gated(m->kind) && m->fused) {
@@ -149,8 +143,7 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
     struct hb_value down = hb_layer_tensor(lo, hb_name(lo, prefix, "mlp output"), 1u << tags[3],
                                            y->values[y->input].shape);
     down.dot = down.fused = true;
-    int out = hb_layer_product(lo, y, act, hb_layer_find_leaf(lo, y, hb_name(lo, prefix, "w_down")),
-                               down);
+    int out = hb_layer_product(lo, y, act, hb_name(lo, prefix, "w_down"), down);
     hb_layer_sum_parts(lo, y);
     return out;
 }

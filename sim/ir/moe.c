@@ -276,7 +276,7 @@ int hb_layer_moe(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch)
     struct hb_moe_routed r = find_routed(lo, m, batch);
     const int64_t logits[] = {batch, r.seq, m->experts, -1};
     struct hb_value v = hb_moe_value(lo, "router logits", 0, m->router_dtype, logits);
-    int router = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "router"), v);
+    int router = hb_layer_product(lo, y, in, "router", v);
     int probs =
         hb_layer_make(lo, y, hb_moe_value(lo, "router probabilities", 0, HB_DT_F32, logits),
                       (struct hb_step_op){.op = HB_OP_ELEMENTWISE,

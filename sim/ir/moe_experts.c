@@ -86,10 +86,10 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     v.batch_dot = !ragged;
     uint32_t first = y->step_count;
     if (gated)
-        gate = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_gate"), v);
+        gate = hb_layer_product(lo, y, in, "e_gate", v);
     v.name = "expert up";
     v.tags = 1u << HB_TN_MLP_UP;
-    int up = hb_layer_product(lo, y, in, hb_layer_find_leaf(lo, y, "e_up"), v);
+    int up = hb_layer_product(lo, y, in, "e_up", v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
      * gradients, the first of which lies where the activation's was. In units made again it stays.
@@ -120,7 +120,7 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     }
     v = hb_moe_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
-    int out = hb_layer_product(lo, y, act, down, v);
+    int out = hb_layer_product(lo, y, act, "e_down", v);
     y->steps[y->step_count - 1].grad_inline = inside;
     /* Sums follow their gradients, but on v5e (olmoe, fsdp 64: on v6e from 312, 405 and 408). */
     bool by_size = hb_moe_is_own_einsum(lo, y) && !goes_round(lo, y);
