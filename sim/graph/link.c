@@ -211,8 +211,7 @@ static void find_deps(struct row *r)
     }
 }
 
-/* Of the computation that the loop of that name runs, or (null) of the entry; false: there is no
- * such loop. */
+/* Of the computation that the loop of that name runs, or (null) of the entry; false: none. */
 static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *loop, bool single,
                      struct row *out)
 {
@@ -482,8 +481,7 @@ static bool make_class(struct hb_link *l, int class)
     return true;
 }
 
-/* Of a spec that is in its own order the least of the three: of the class itself, or of a program
- * like it. */
+/* Of a spec in its own order the least of the three: of the class, or of a program like it. */
 static bool find_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_order_kind *out)
 {
     struct hb_remat policy = first_policy(spec);

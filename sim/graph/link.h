@@ -50,8 +50,7 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
 /* hb_lower of a spec of that cell, and in order where one is known. */
 bool hb_link_lower_in(struct hb_arena *arena, struct hb_diag *diag, struct hb_link *l,
                       const struct hb_spec *spec, struct hb_program *out);
-/* The orders, each once, in which steps of the cell can be, as spec.as_order has them, and makes
- * them ready; how many. */
+/* Makes ready all orders of the cell's steps, each once, as spec.as_order has them; how many. */
 int hb_link_all(struct hb_link *l, int out[HB_LINK_ORDERS]);
 void hb_link_order(struct hb_arena *arena, const struct hb_spec *spec, struct hb_program *p);
 /* The same of a spec whose cell is its own. */

@@ -7,8 +7,7 @@
 
 struct frame;
 
-/* Where the logits' gradient takes their place on a TPU each product of the head's makes it inside:
- * it reads these, too. */
+/* On a TPU the head's products make the logits' gradient inside, in their place, and read these. */
 struct hb_read_again {
     uint32_t root; /* the logits'; HB_NONE: no such */
     uint32_t ops[2];

@@ -1,6 +1,5 @@
 /* Computations are made outermost first, those of one depth in order; each knows from its loop
- * which buffers come from outside and with what value. Buffers are told apart by the memory that
- * they lie in (their root). */
+ * which buffers come from outside and with what value. Buffers are told apart by their root. */
 #include "sim/graph/step.h"
 
 #include "base/arena.h"
@@ -82,8 +81,7 @@ void hb_maker_add_operands(struct maker *m, uint32_t op, const uint32_t *roots, 
     add_uses(m, op, roots, count);
 }
 
-/* Roots of what an op touches, each once; what it writes into comes first, as in XLA's updates and
- * scatters. */
+/* Roots of what an op touches, each once; what it writes into first, as in XLA's updates. */
 static uint32_t list_roots(struct maker *m, const struct hb_op *op, uint32_t *out)
 {
     uint32_t count = 0;
