@@ -1,5 +1,4 @@
-/* The two ends of the model: their leaves, the embedding, and what waits between them; head and
- * loss are in loss.h. */
+/* The model's two ends: leaves, embedding, what waits between them; head and loss: see loss.h. */
 #ifndef HB_SIM_IR_ENDS_H
 #define HB_SIM_IR_ENDS_H
 

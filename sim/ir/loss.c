@@ -110,8 +110,7 @@ uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop)
 /* A product in bf16 followed by a cast keeps the bf16 logits alone where the labels come in as
  * one-hot masks; gathered labels read the f32 ones, which then stand beside (tinyS/logits_dot=bf16:
  * +968 MiB). XLA:GPU makes the cast in the readers: bf16 logits and their f32 gradient. Those of a
- * chunk's backward pass stay narrow (v5e: one bf16[8,2048,128256], f32 beside it where the loss is
- * summed). */
+ * chunk's backward pass stay narrow (v5e: one bf16[8,2048,128256]). */
 static enum hb_dtype logits_dtype(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     bool narrow = c->unread || !hb_gathers_labels(lo) || lo->habits->logits_copies == 2;
@@ -144,8 +143,7 @@ void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
         hb_emit_mark(lo, "logits before the cast", HB_NONE, narrow);
     }
     /* Logits of one sequence before they are cast lie as a matrix that the gradient reads beside
-     * the f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16; with two
-     * sequences one). */
+     * the f32 ones (ring/f16,d2k with logits_dot=bf16: f32[1,4096,32000] and two bf16). */
     c->before = hb_head_ring(lo) && lo->local.batch == 1 ? narrow : HB_NONE;
     struct hb_shape all = logit_shape(lo, c->seq, dtype);
     uint32_t parts = HB_NONE;
@@ -171,8 +169,7 @@ static enum hb_dtype split_grad_dtype(const struct hb_lower *lo)
     return hb_head_own_rule(lo) ? lo->spec->loss.dot : HB_DT_F32;
 }
 
-/* A short ring that waits has one part in each direction (gate/v5e,f4: two f32[1024,32000] beside
- * the logits). */
+/* A short ring that waits has one part in each direction (gate/v5e,f4: two f32[1024,32000]). */
 static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
@@ -271,8 +268,7 @@ static void take_labels(struct hb_lower *lo, const struct hb_loss_pass *c)
 }
 
 /* Each token's sum and its logarithm, at which the logits wait, so that they can be made again if
- * what can be at the sum is not enough (gemma2-9b, v5e-16, four of 4,096; over 32, two of 8,192:
- * the gathered head alone). */
+ * what can be at the sum is not enough (gemma2-9b, v5e-16, four of 4,096). */
 static uint32_t log_sums(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
     struct hb_shape s = hb_shape_make(HB_DT_F32, (const int64_t[]){lo->local.batch, c->seq, -1});
@@ -350,8 +346,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
-     * beside it), between plain gathers but on v5p and where words are split, too (not with tensor
-     * 2). */
+     * beside it), between plain gathers too, but on v5p and where words are split. */
     bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
     bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
     bool over = data && (hb_gathers_late(lo) || (plain && !scattered && !hb_accumulates(lo)));

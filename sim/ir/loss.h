@@ -1,5 +1,4 @@
-/* The head and its loss, forward and backward. Where its gradient waits, and what waits with it,
- * stands in struct hb_ends. */
+/* The head and its loss, forward and backward. What waits of them: struct hb_ends. */
 #ifndef HB_SIM_IR_LOSS_H
 #define HB_SIM_IR_LOSS_H
 

@@ -1,5 +1,4 @@
-/* One pass of head and loss, which the whole loss (loss.c) and its chunks (chunks.c) share. For
- * those two only. */
+/* One pass of head and loss, for the whole loss (loss.c) and its chunks (chunks.c) only. */
 #ifndef HB_SIM_IR_LOSS_PASS_H
 #define HB_SIM_IR_LOSS_PASS_H
 

@@ -1,5 +1,4 @@
-/* The driver of the lowering: sizes on one device, leaves, then the phases in order. See
- * lowering.h for the parts. */
+/* The driver of the lowering: sizes on one device, leaves, then the phases. Parts: lowering.h. */
 #include "sim/ir/lower.h"
 
 #include "base/arena.h"
@@ -284,8 +283,7 @@ bool hb_lower_is_maxtext(const struct hb_spec *s)
 
 /* What splits the residual over tensor is a constraint: a program without any leaves it whole, and
  * with it the norms' kept copies and the stack of layer inputs (rnd/075 with
- * activation_constraints=false: f32[40,4,4096,4096] four times where [40,4,1024,4096] was, 67.5 ->
- * 95.4 GiB). */
+ * activation_constraints=false: f32[40,4,4096,4096] four times, 67.5 -> 95.4 GiB). */
 static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
                                                   const struct hb_spec *spec)
 {

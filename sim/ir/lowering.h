@@ -270,8 +270,7 @@ int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
 bool hb_in_blocks(const struct hb_lower *lo);
 /* Whether layers send some of what they keep to the host between the passes: of a block, of the
  * first one. An outer block that is made again does so for itself (24 layers of 4,096 by 4, v5p,
- * data 2 and fsdp 32, q, attn_out and mlp_act there: f32[2,8192,100352] to 131 of 266, as a scan to
- * 592 of 727). */
+ * data 2 and fsdp 32: f32[2,8192,100352] to 131 of 266, as a scan to 592 of 727). */
 bool hb_sends(const struct hb_lower *lo, int block);
 bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */
@@ -288,8 +287,7 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf);
 void hb_leaf_arguments(struct hb_lower *lo);
 /* Shape on the device of the whole leaf, of one layer's part, and of that part gathered. */
 struct hb_shape hb_leaf_shape(const struct hb_leaf *l, enum hb_dtype dtype);
-/* Of the gradient of the whole leaf: MaxText splits it over data as it does the optimizer's states.
- */
+/* Of the gradient of the whole leaf: MaxText splits it over data like the optimizer's states. */
 struct hb_shape hb_leaf_grad_shape(const struct hb_lower *lo, const struct hb_leaf *l,
                                    enum hb_dtype dtype);
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered);

@@ -63,8 +63,7 @@ int64_t hb_order_kept_width(const struct hb_lower *lo, const struct hb_block *b)
 
 /* CUDA's second pass moves them (tail.h); where that does not know the step they stand where they
  * are added to (PP/base late). A loss in chunks is never the peak: first, but behind it where there
- * is an exchange to hide, of a pipeline's gradients (llama3b, pp4d2f2: all-to-all-start.5, zeros,
- * all-to-all-done.5). */
+ * is an exchange to hide, of a pipeline's gradients (llama3b, pp4d2f2: between all-to-all.5). */
 enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
 {
     /* What waits and has no operands the compiler's rematerialization makes again first, just
@@ -89,8 +88,7 @@ void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)
 }
 
 /* Where nothing moves it the second gather starts beside the first: in unrolled programs (1B with
- * layers=loop: bf16[2048,128256] from 807 of 2950) and on ROCm, whose scheduler takes every
- * collective as long. */
+ * layers=loop: bf16[2048,128256] from 807 of 2950) and on ROCm. */
 bool hb_order_head_early(const struct hb_lower *lo)
 {
     return !lo->tail.known || hb_order_dot_narrow(lo) || lo->tail.gather_early;

@@ -172,8 +172,7 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
 
 /* Plain gathers in an accumulation loop, where depth-first holds but one form of the head's sum, if
  * that is whole, and post-order the product and the logits alone (16 layers of 4,096, data 4 and
- * fsdp 16, four microbatches, v5p, q, k, v and mlp_gate kept: list, depth, post 31.78 29.01 29.99
- * GiB). */
+ * fsdp 16, four microbatches, v5p: list, depth, post 31.78 29.01 29.99 GiB). */
 static bool is_accumulated(const struct hb_lower *lo)
 {
     return hb_weight_gathers_plain(lo) && hb_accumulates(lo) &&
@@ -280,8 +279,7 @@ static bool is_head_behind(const struct hb_lower *lo)
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
  * beside the gathered head and its sum; post-order after the layers (8B64/batch=128: list, depth,
- * post 8956 10471 8648 MiB). Weights in the compute dtype have no update for depth-first to end a
- * product in. */
+ * post 8956 10471 8648 MiB). Weights in the compute dtype have no such update. */
 static int find_gathers(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);

@@ -1,5 +1,4 @@
-/* The order of weight gradients among layers side by side: see side.h. Read in the schedules of the
- * records named below. */
+/* The order of weight gradients among layers side by side (side.h), read in the schedules named. */
 #include "sim/ir/side.h"
 
 #include "base/size.h"
@@ -19,8 +18,7 @@ static bool defers(const struct hb_lower *lo)
     return ring ? !lo->chip->ring_grads_at_once && !hb_head_short_ring(lo) : lo->maxtext;
 }
 
-/* CUDA hides the collectives of an unrolled program over fsdp behind weight gradients, whose own
- * sums come at its end. */
+/* CUDA hides an unrolled program's collectives behind weight gradients, whose sums come last. */
 void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
 {
     plan->late = plan->count;

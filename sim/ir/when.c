@@ -1,5 +1,4 @@
-/* When a layer's backward pass makes a weight's gradient: see when.h. Read in the schedules of the
- * records named below. */
+/* When a layer's backward pass makes a weight's gradient (when.h), read in the schedules named. */
 #include "sim/ir/when.h"
 
 #include <limits.h>
@@ -33,8 +32,7 @@ static bool is_gathered_experts(const struct hb_body *b, const struct hb_leaf *l
 }
 
 /* XLA:TPU's ragged experts sum their gradients in calls of their own, no rings, which in unrolled
- * layers do not wait (phimoe,f8,loop,ragged: psum in each layer, one layer's three
- * bf16[65536,6400]). */
+ * layers do not wait (phimoe,f8,loop,ragged: psum in each layer). */
 static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
 {
     return is_gathered_experts(b, l) && hb_layer_sorts_rows(&b->y->block->moe) && b->own_stacks;
@@ -115,8 +113,7 @@ static bool waits_for_fusion(const struct hb_body *b, const struct hb_step_op *s
 }
 
 /* XLA:CUDA's stages near the compiler's limit: gate's and up's before the tokens' gradient, and
- * down's at the end (pr85/pp8/good,batch=64,ragged: at 202 and 203, before 206 and 209, and 342).
- */
+ * down's at the end (pr85/pp8/good,batch=64,ragged: at 202 and 203, and 342). */
 static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *s)
 {
     return s->spread > 0 && b->lo->spec->share >= HB_SHARE_TIGHT && b->y->together > 1 &&
