@@ -33,8 +33,7 @@ struct head_dims {
     int64_t ways; /* devices that share the heads */
 };
 
-/* MaxText's stay a dimension of their own in arguments (gemma2-9b over 256: [14,21,16,256] without
- * padding). */
+/* MaxText's stay a dimension of their own in arguments (gemma2-9b: [14,21,16,256], unpadded). */
 static bool has_heads_apart(const struct hb_lower *lo, const struct hb_layer *y)
 {
     return y->block->attention.split_heads || lo->maxtext;

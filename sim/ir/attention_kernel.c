@@ -91,9 +91,8 @@ static int flash(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
         HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, lo->habits->lse_lanes, -1});
     struct hb_shape lse = hb_shape_make(HB_DT_F32, (const int64_t[]){h->batch, h->q, h->seq, -1});
     /* 1B/base: between rings the kernel's own copy, a lane for each, waits for the backward pass
-     * (f32[2,32,4096,128] from 1261 to 1533); between padded
-     * gathers too (8B64/base: f32[32,4096,128]); elsewhere it is narrowed at once (bwd/base, 70B).
-     */
+     * (f32[2,32,4096,128] from 1261 to 1533), between padded gathers too; elsewhere it is narrowed
+     * at once (bwd/base, 70B). */
     bool waits = hb_in_rings(lo) || hb_gathers_padded(lo);
     if (waits && (is_kernel_remade(&y->block->remat) || hb_layer_keeps_wide(lo, y)))
         lse = lanes;
@@ -250,8 +249,7 @@ static void hold_block(const struct hb_lower *lo, struct hb_step_op *s,
     s->back_scratch[2] = grouped && !stage ? wide : narrow;
     s->back_scratch[3] = narrow;
     s->back_scratch_count = grouped && !is_turn_fused(h, &wide) ? 3 : 4;
-    /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4] from 704).
-     */
+    /* The block of q, of the result's gradient and of q's own (bf16[1,1,4,8,128,512,4]). */
     if (s->back_scratch_count == 3)
         s->back_scratch[s->back_scratch_count++] =
             hb_shape_make(lo->compute, (const int64_t[]){3, h->batch, h->q, s->rows, h->v_dim, -1});

@@ -306,8 +306,7 @@ static void end_fused(struct hb_body *b, int v)
     }
 }
 
-/* The weight gradients that waited, each followed by its sum; then what they were made from may
- * go. */
+/* The weight gradients that waited, each followed by its sum; what they were made from goes. */
 static void run_late_step(struct hb_body *b)
 {
     const struct hb_step_op *s = &b->y->steps[b->late[b->late_done++]];
@@ -633,9 +632,8 @@ static void let_go_of_weights(struct hb_body *b, const struct hb_step_op *s)
         hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 
-/* Of unrolled layers the rings that wait have room for both ways round from their layer on
- * (qwen3-8b of 12 layers, v5p, fsdp 8: 42 bf16[512,12288] and 22 [12288,512] at the last but one).
- */
+/* Of unrolled layers the rings that wait have room both ways round from their layer on (qwen3-8b of
+ * 12 layers, v5p, fsdp 8: 42 bf16[512,12288] and 22 [12288,512] at the last but one). */
 static void make_late_room(struct hb_body *b)
 {
     int64_t sum = 0;

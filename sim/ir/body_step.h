@@ -19,8 +19,7 @@ uint32_t hb_body_sum(struct hb_body *b, enum hb_axis axis, enum hb_op_kind kind,
 void hb_body_bring(struct hb_body *b, int v);
 /* A copy of v's buffer in the layout that a ring wants. */
 uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v);
-/* A copy of a gathered weight in the layout that a product wants, kept as the one that is turned.
- */
+/* A copy of a gathered weight in the layout that a product wants, kept as its turned one. */
 uint32_t hb_body_turn_weight(struct hb_body *b, uint32_t leaf, uint32_t from);
 /* Reads a value by a forward step: its buffer, or what it is fused from. */
 void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
@@ -29,8 +28,7 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i);
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s);
 
-/* Layers side by side share the record of a leaf: what each has cast or gathered is put by, and
- * taken up again. */
+/* Layers side by side share a leaf: what each has gathered is put by, and taken up again. */
 void hb_body_unstow(struct hb_body *b);
 
 #endif

@@ -14,8 +14,7 @@
  *   stands before; and of equals the last in the row.
  *
  * Of 38 dumped rows that are depth-first 24 stand to the copy, four more but for ties. Over the
- * layers' pass copies of the weights that are updated first are on their way: those were the last
- * to be started. */
+ * layers' pass copies of the weights that are updated first are on their way: started last. */
 #include "sim/ir/copies.h"
 
 #include <math.h>
@@ -164,8 +163,7 @@ static bool sums_late(const struct row *r)
 }
 
 /* The loop's table gradient is turned for the update, and scaled on the way, where no norm waits
- * and a device's features are no whole rows of lanes (64, 80, 160 and 320 of five steps; not 256 of
- * five). */
+ * and a device's features are no whole rows of lanes (64, 80, 160 and 320; not 256). */
 static bool is_table_turned(const struct hb_lower *lo, uint32_t leaf)
 {
     struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[leaf], HB_DT_F32, false);
@@ -446,8 +444,7 @@ static void add_weight(struct row *r, struct weight *w, bool sends)
             add_result(r, w, k, sends);
 }
 
-/* Those of one size are updated, then sent, the last first; those that come late each in its turn.
- */
+/* Those of one size are updated, then sent, the last first; late ones each in its turn. */
 static void add_list(struct row *r)
 {
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {

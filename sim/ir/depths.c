@@ -30,8 +30,7 @@ void hb_depths_leaves(struct hb_lower *lo, struct hb_depths *d)
 }
 
 /* XLA:TPU's ragged experts sum their gradients at once, and the rest of their layer does alike (8
- * layers of 2,048 with 128 experts, fsdp 64 of v5p and v6e: each weight's gradient before the loop
- * backwards). */
+ * layers of 2,048, 128 experts, fsdp 64 of v5p and v6e: each before the loop backwards). */
 static bool is_held(const struct hb_lower *lo, const struct hb_block *b)
 {
     bool sorts = hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe);

@@ -42,8 +42,7 @@ void hb_hide_init(struct hb_hide *h, struct hb_arena *arena);
 uint32_t hb_hide_add(struct hb_hide *h, enum hb_hide_kind kind, double cost_us);
 /* The last op reads that one; HB_NONE: none. */
 void hb_hide_read(struct hb_hide *h, uint32_t op);
-/* A collective of what that op made; returns what waits for it, or the op where it takes no time.
- */
+/* A collective of what that op made; returns what waits for it; the op where it takes no time. */
 uint32_t hb_hide_send(struct hb_hide *h, uint32_t op, double latency_us);
 /* Fills in each op's place. */
 void hb_hide_run(struct hb_hide *h);

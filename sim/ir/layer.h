@@ -110,8 +110,7 @@ struct hb_layer {
 /* Adds the leaves of one block's layers; stack[] are its leading dimensions (0: none). */
 void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const char *name,
                      const int64_t stack[2], struct hb_layer *y);
-/* Fills values and steps; the leaves must be there. batch: sequences in the layer on this device.
- */
+/* Fills values and steps; the leaves must be there. batch: sequences in the layer here. */
 void hb_layer_build(struct hb_lower *lo, struct hb_layer *y, int64_t batch);
 
 /* For the parts of a layer (attention.c, mlp.c, moe.c). */
@@ -138,8 +137,8 @@ int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, const char
                      struct hb_value value);
 /* How many of it the residual of a device's sequences is, split over tensor or not. */
 double hb_layer_shares(const struct hb_lower *lo, struct hb_shape share);
-/* The product just added makes parts of a sum over tensor: of all positions, also where a device
- * keeps its share of them. */
+/* The product just added makes parts of a sum over tensor: of all positions, even if few are
+ * kept. */
 void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y);
 /* Normalises by the leaf of the same name. */
 /* Side by side between rings, with nothing made again: the kernel's log-sum-exp waits as it left

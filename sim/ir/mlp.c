@@ -47,8 +47,7 @@ static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const c
 /* remat none under a scan keeps three parts of silu(gate) x up beside gate, up and the product:
  * tinyS/remat=none stacks six tensors of width d_ff. What XLA:GPU made of a unit for the products
  * that lead to its next layer it keeps, and the gate's sigmoid or tanh, which it does not make
- * twice (gemma3-27b, fsdp 32, six layers: beside gate and up two bf16[1,4096,21504] of each from
- * 201 to 767 of 1192). */
+ * twice (gemma3-27b, fsdp 32, six layers: beside gate and up two bf16[1,4096,21504] of each). */
 static void add_silu_parts(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op *step)
 {
     static const char *const parts[] = {"sigmoid of the gate", "silu of the gate",

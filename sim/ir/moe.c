@@ -27,8 +27,7 @@ static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 
 /* XLA:GPU's einsum brings the tokens of all devices of the expert axis to each, which makes the
  * masks of its own experts for them, and adds up what the others' made of its own (granite-3b-moe,
- * expert 8: all-gather to bf16[16,4096,1536], no exchange of rows; in a pipeline's stage rows are).
- */
+ * expert 8: all-gather to bf16[16,4096,1536]; in a pipeline's stage rows are exchanged). */
 static struct hb_moe_routed find_routed(const struct hb_lower *lo, const struct hb_moe *m,
                                         int64_t batch)
 {
@@ -59,8 +58,7 @@ static struct hb_moe_routed find_routed(const struct hb_lower *lo, const struct 
     }
     if (hb_layer_exchanges_rows(lo, m)) {
         /* A token cannot have more of its top_k choices here than there are experts here: mixtral
-         * with 8 experts over 8 devices has 65536 rows, as over 4 (MaxText's
-         * get_ragged_buffer_size). */
+         * over 8 devices has 65536 rows, as over 4 (get_ragged_buffer_size). */
         double worst = fmin((double)ep, (double)m->experts / (double)m->top_k);
         double factor = m->buffer_factor > 0 ? m->buffer_factor : worst;
         r.rows = (int64_t)ceil((double)r.rows * factor);

@@ -91,9 +91,8 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     v.tags = 1u << HB_TN_MLP_UP;
     int up = hb_layer_product(lo, y, in, "e_up", v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
-    /* moeFG/base: the activation is made inside its readers; gate and up stay beside their
-     * gradients, the first of which lies where the activation's was. In units made again it stays.
-     */
+    /* moeFG/base: the activation is made inside its readers, but in units made again; gate and up
+     * stay beside their gradients, the first where the activation's was. */
     y->values[act].fused = y->together < 2 && !hb_layer_made_whole(lo, y);
     y->steps[y->step_count - 1].grad_in_place = 0;
     y->steps[y->step_count - 1].grad_follows = true;

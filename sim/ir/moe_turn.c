@@ -1,5 +1,4 @@
-/* Copies between the layouts of XLA:GPU's products over sequences and over experts: see moe_turn.h.
- */
+/* Copies between layouts of XLA:GPU's products over sequences and experts: see moe_turn.h. */
 #include "sim/ir/moe_turn.h"
 
 #include "base/size.h"

@@ -11,8 +11,7 @@
 int hb_moe_turn_rows(struct hb_lower *lo, struct hb_layer *y, int in);
 /* What comes when of steps that begin and end with such copies, before step `last`, the sum. */
 void hb_moe_order_turned(struct hb_layer *y, uint32_t first, uint32_t last);
-/* Which stacks of values from `first` on are turned whole; both: of several sequences and experts.
- */
+/* Which stacks of values from `first` on are turned whole; both: several sequences and experts. */
 void hb_moe_turn_kept(struct hb_layer *y, uint32_t first, bool both);
 /* The step that sums the outputs by their weights reads these turned. */
 void hb_moe_turn_weights(struct hb_step_op *sum, const int64_t *masks);

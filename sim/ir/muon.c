@@ -255,8 +255,7 @@ static uint32_t gather_over(struct hb_lower *lo, const struct hb_leaf *l, uint32
 }
 
 /* The new momentum lies where the old one did, or where rows are gathered beside it, turned, to the
- * end (llama3b, fsdp 8: f32[384,28,8192] and bf16[384,28,8192] of w_gate and w_up); the gradient is
- * gone. */
+ * end (llama3b, fsdp 8: f32[384,28,8192] and bf16[384,28,8192] of w_gate and w_up). */
 static void renew_momentum(struct hb_lower *lo, struct together *t)
 {
     struct hb_leaf *l = t->leaf;
@@ -274,8 +273,7 @@ static void renew_momentum(struct hb_lower *lo, struct together *t)
     l->grad = l->accum = HB_NONE;
 }
 
-/* The product of the iterate with its transpose: of gathered rows each device's own, of split
- * columns summed. */
+/* The iterate times its transpose: of gathered rows each device's own, of split columns summed. */
 static void make_square(struct hb_lower *lo, struct together *t)
 {
     struct hb_leaf *l = t->leaf;
@@ -335,8 +333,7 @@ static void finish_turn(struct hb_lower *lo, struct together *t)
     l->muon_passes++;
 }
 
-/* A pass over leaves of one kind: each ends the last as the next one's collectives are under way.
- */
+/* A pass over leaves of one kind: each ends as the next one's collectives are under way. */
 static void pass_in_turn(struct hb_lower *lo, struct together *all, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -7,8 +7,7 @@
 
 /* Whether it iterates on this leaf. */
 bool hb_muon_takes(const struct hb_lower *lo, const struct hb_leaf *l);
-/* Copies of weights and momenta in another layout at the start, where a list schedule makes them.
- */
+/* Copies of weights and momenta in another layout at the start, where a list makes them. */
 void hb_muon_copy_first(struct hb_lower *lo);
 /* Before the updates: momenta that all gathers renew first; those that are gathered together. */
 void hb_muon_begin(struct hb_lower *lo);

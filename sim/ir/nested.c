@@ -122,8 +122,7 @@ static void unslice_weights(struct hb_lower *lo, struct hb_group *g, struct slic
 }
 
 /* So it does on what an outer block keeps that is not made again (1B,o4,inner-only,names:
- * bf16[4,2,8192,2048] of the layers' inputs, bf16[4,2,8192,16,64] of q beside the stacks). Returns
- * the stacks. */
+ * bf16[4,2,8192,2048] of the layers' inputs, bf16[4,2,8192,16,64] of q). Returns the stacks. */
 static uint32_t *slice_kept(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_body *b = &g->body;

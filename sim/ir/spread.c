@@ -13,8 +13,7 @@
  *
  * Without a collective to hide the turned ones come one after the other (cal-cudaA--0061), and so
  * they do where both would exceed the compiler's limit (mixtral, fsdp 16 with expert 2, 32 layers:
- * four H, with 16 five); above that what waits is spread again (plain-h100-009-mixtral: .remat4).
- */
+ * four H, with 16 five); above that what waits is spread again (plain-h100-009: .remat4). */
 #include "sim/ir/spread.h"
 
 #include <limits.h>

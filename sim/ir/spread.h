@@ -8,8 +8,7 @@
 uint32_t hb_spread_rows(struct hb_body *b, const struct hb_step_op *s);
 /* What it, or its backward pass, reads for its weight w. */
 uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t w, bool back);
-/* What the product's backward pass reads for the gradient g of its result; so does its siblings'.
- */
+/* What the product's backward pass reads for the gradient g of its result, and its siblings'. */
 uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint32_t g);
 /* After the backward pass of the activation s, which made these gradients of its inputs: by expert,
  * with the activation itself. */

@@ -6,8 +6,7 @@
 
 /* Whether the backward loop's is taken out. */
 bool hb_trip_taken(const struct hb_lower *lo, const struct hb_group *g);
-/* Behind that loop: what its weight gradients read is there. They come behind all loops, or each
- * with its weight's update. */
+/* Behind that loop: holds what its weight gradients read, which come last or with their updates. */
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g);
 void hb_trip_follow(struct hb_lower *lo, const struct hb_stack_plan *plan);
 void hb_trip_update(struct hb_lower *lo, uint32_t leaf);

@@ -37,8 +37,7 @@ static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
     return many && hb_turn_residual(lo);
 }
 
-/* The stack of what has this tag and is kept there: of contexts that with the heads apart, not the
- * kernel's own before it. */
+/* The stack of what has this tag and is kept there: the last, of contexts not the kernel's own. */
 static uint32_t find_stack(const struct hb_group *g, enum hb_tensor_name tag, enum hb_keep where)
 {
     for (uint32_t v = g->layer.value_count; v-- > 0;)

@@ -16,8 +16,7 @@ enum hb_turn_at { HB_TURN_BEFORE_LOSS, HB_TURN_IN_LOSS, HB_TURN_BEHIND_LOSS };
 void hb_turn_sent(struct hb_lower *lo, enum hb_turn_at at, bool between);
 /* One group's, here: those of an outer block that is made again, before it runs backwards. */
 void hb_turn_group_sent(struct hb_lower *lo, const struct hb_group *g);
-/* After the group ran backwards: the other copies, or what is read with those that were made early.
- */
+/* After the group ran backwards: the other copies, or what is read with those made early. */
 void hb_turn_last(struct hb_lower *lo, const struct hb_group *g);
 
 #endif

@@ -30,15 +30,13 @@ void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint
 /* How products with the leaf are done. */
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Elements of the room in which a weight's ring collects its gradient, both ways round; 0: it has
- * no ring, or one of four, which is no loop and has no room (mistral-7b, v5e, fsdp 4 and tensor 4).
- */
+ * no ring, or one of four, which has no room (mistral-7b, v5e, fsdp 4 and tensor 4). */
 int64_t hb_weight_ring_room(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Whether each device has only a part of the sum over the batch. */
 bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Zeros for the stacked gradients of the leaves [first, end). */
 void hb_weight_zero_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
-/* nan_to_num: a tensor of zeros for each distinct shape of a stacked gradient (habit
- * nan_zero_per_shape). */
+/* nan_to_num: zeros for each distinct shape of a stacked gradient (habit nan_zero_per_shape). */
 void hb_weight_nan_zeros(struct hb_lower *lo);
 /* Once all gradients are there. */
 void hb_weight_drop_nan_zeros(struct hb_lower *lo);
@@ -52,8 +50,7 @@ void hb_weight_whole_grads(struct hb_lower *lo, uint32_t first, uint32_t end, bo
 void hb_weight_scatter_grads(struct hb_lower *lo, uint32_t first, uint32_t end);
 /* Gathers of one weight after another, padded sums or late ones. */
 bool hb_weight_gathers_apart(const struct hb_lower *lo);
-/* Adds the gradients of a microbatch to their accumulators: those that are made, or all that have
- * not been added. */
+/* Adds a microbatch's gradients to their accumulators: those made, or all that are not added. */
 void hb_weight_accumulate(struct hb_lower *lo, bool made);
 /* Sums the whole gradient `full` over the devices and adds it to where it is collected. */
 void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
