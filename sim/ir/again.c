@@ -10,12 +10,11 @@
  *                                                         use of what it reads, whichever is first
  *
  * Of the candidates the first that was not read so far (it just moves), else the one that frees
- * most (TPU: MaxText's llama3.1-70b on 128 v6e, the logits bf16[4,8192,128256], fusion.429.remat,
- * 30.8 -> 24.9 GiB). No candidate is what a loop touches, what is handed back, fenced or in
- * another's memory, what the op at hand reads, a kernel's result or a collective's, but for gathers
- * of XLA:TPU's (27 of 28 dumps above the limit). A loop at which it is still too much is walked in
- * its turn, with what is left of the limit; XLA:TPU's not where nothing is left: it makes much
- * again there for nothing (of 14 steps the peak as it logs it 0 to 0.9 % less). */
+ * most (TPU: llama3.1-70b on 128 v6e, the logits bf16[4,8192,128256], 30.8 -> 24.9 GiB). No
+ * candidate is what a loop touches, what is handed back, fenced or in another's memory, what the op
+ * at hand reads, a kernel's result or a collective's, but for gathers of XLA:TPU's (27 of 28 dumps
+ * above the limit). A loop at which it is still too much is walked in its turn, with what is left
+ * of the limit; XLA:TPU's not where nothing is left: it makes much again there for nothing. */
 #include "sim/ir/again.h"
 
 #include "base/arena.h"
@@ -93,9 +92,8 @@ int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes, bool host)
     /* XLA:GPU: 0.8 of the memory less arguments and results, aliases once, and 0.95 of that
      * (gpu_hlo_schedule.cc: GetSchedulerMemoryLimit, xla_gpu_memory_limit_slop_factor; the log of
      * 23 programs). XLA:TPU: 0.95 of the memory (xla_jf_rematerialization_percent_shared_memory_
-     * limit) less those, and less room for the program's own text, 0.03 to 0.26 GiB in 40 logs,
-     * which is not known here. XLA:GPU takes the host's tensors for the device's, too (70 dumps:
-     * mixtral-8x7b, fsdp 64 with tensor 2: 25.7 GiB and 40 on the host, 44 ops again). */
+     * limit) less those, and less room for the program's own text, 0.03 to 0.26 GiB in 40 logs, not
+     * known here. XLA:GPU takes the host's tensors for the device's, too (70 dumps). */
     if (hbm_bytes == INT64_MAX)
         return INT64_MAX;
     bool tpu = p->compiler == HB_XLA_TPU;

@@ -409,9 +409,8 @@ static uint32_t end_of_size(const struct row *r, uint32_t first)
 }
 
 /* A list begins with what needs nothing, the smallest first: copies from the host, and what the
- * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
- * room for all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB in all: 96 MiB before it,
- * 2304 behind; mixtral, 2048: 896 before it). */
+ * first loop needs, which comes before the list goes on: accumulators of gradients, or the room for
+ * all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB: 96 MiB before it, 2304 behind). */
 static bool is_early(const struct row *r, uint32_t first, uint32_t end)
 {
     const struct hb_lower *lo = r->lo;

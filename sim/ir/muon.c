@@ -38,8 +38,7 @@ static bool is_by_dimension(const struct hb_lower *lo)
 
 /* Where that one is split XLA:GPU sums squares of the parts and gathers nothing for it (8B,f16,
  * muon,clip: wk's and wv's all-reduce bf16[32,1024,1024]; experts of 2048 and 1024 over fsdp 16:
- * bf16[8,64,1024,1024], of 4096 and 6400 none; of square ones wo's bf16[8,2048,2048], wq gathered;
- * over tensor 4: bf16[8,4096,4096] of wq, gate, up and down, wo gathered). */
+ * bf16[8,64,1024,1024], of 4096 and 6400 none). */
 static bool sums_squares(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     return is_by_dimension(lo) && l->dim[summed_dim(l)].ways > 1;
@@ -420,8 +419,7 @@ bool hb_muon_goes_first(const struct hb_lower *lo, const struct hb_leaf *l)
 
 /* Whether the step runs in the list's order (sequence.h). Between plain gathers: where the layers'
  * gradients beside the zeros that they start from exceed the loss, the logits and the head's whole
- * gradient (list, depth: rnd/070 over data 2 and fsdp 8, chunked, 14193 14531, with eight layers
- * 5347 5029; 8B of 16 layers over fsdp 2 and tensor 4 7435 8592; of eight 4963 4953). */
+ * gradient (list, depth: rnd/070 over data 2 and fsdp 8, chunked, 14193 14531). */
 static bool is_list(const struct hb_lower *lo)
 {
     if (hb_in_rings(lo))
@@ -455,8 +453,7 @@ static uint32_t copy_state(struct hb_lower *lo, const struct hb_leaf *l, const c
 
 /* Weights and momenta that the iterations read in another layout; one of several alike has its
  * momentum from the gradient, where that is updated as it is made (8B,muon: three f32[32,512,14336]
- * of gate and up; clipped or accumulated, four). Depth-first only when all gradients are there
- * (gemma2b,f8,muon, tied: bf16[18,256,16384] from 2278 of 2773 on; rnd/041). */
+ * of gate and up). Depth-first only when all gradients are there. */
 static void copy_turned(struct hb_lower *lo)
 {
     bool fused = !hb_updates_wait(lo);
@@ -479,9 +476,8 @@ void hb_muon_copy_first(struct hb_lower *lo)
 }
 
 /* Where XLA:TPU gathers the iterates, all momenta are renewed first, in place, and the gradients
- * are gone (8B,f64: f32[32,64,14336] to 676 of 1558, the first stack's share from 1003 on). Those
- * of shards with a row of lanes come in another layout and are turned at the end (70B,f64: two
- * f32[80,128,28672] from 680 to 1377 of 1408; 34B; not 8B nor 70B,f256). */
+ * are gone (8B,f64: f32[32,64,14336] to 676 of 1558). Those of shards with a row of lanes come in
+ * another layout and are turned at the end (70B,f64: two f32[80,128,28672] from 680 to 1377). */
 void hb_muon_begin(struct hb_lower *lo)
 {
     for (uint32_t i = 0; i < lo->leaf_count; i++) {

@@ -77,10 +77,9 @@ uint32_t hb_nested_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
     return out;
 }
 
-/* One outer block's part of the weights in the compute dtype and of their gradients: the inner
- * loop works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block), of the
- * weights themselves where they need no cast (rnd/006), and where the outer blocks are not made
- * again either (rnd/006,remat_outer=False: three bf16[3,2048,6144] of each kind). */
+/* One outer block's part of the weights in the compute dtype and of their gradients: the inner loop
+ * works on slices (8B/layers=nested: +6 bytes for each parameter of an outer block), of the weights
+ * themselves where they need no cast, and where the outer blocks are not made again either. */
 struct slices {
     uint32_t *grads, *casts; /* the stacks', by leaf */
 };

@@ -62,8 +62,7 @@ static void part_weights(struct hb_lower *lo)
 
 /* XLA:GPU has the copies at the beginning, one behind the other, and the first layer waits for
  * them: on an H100 all moments stand beside the whole step (gpt2-xl's width, four layers: 2.46 GiB
- * alive at the first op, 0.91 of them arguments; mistral-7b, four: 12.5 of 4.25; nothing is hidden:
- * 100 ms a step, 71 of them on the way to the host and back). */
+ * alive at the first op, 0.91 of them arguments). */
 void hb_optim_fetch_first(struct hb_lower *lo)
 {
     if (!lo->habits->rings)

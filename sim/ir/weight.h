@@ -58,8 +58,7 @@ void hb_weight_reduce_grad(struct hb_lower *lo, uint32_t leaf, uint32_t full);
  * dimension divides into windows, but not over all of a square slice, where the whole gradient is
  * summed, cast, in another place (8 layers of 4,096, fsdp 64 of 8x8 and 256 of 16x16: all-reduce
  * bf16[4096,32000] for the head; fsdp 128 of 8x16, fsdp 64 and 32 beside data 2, 16 beside 4: none
- * as wide. Over 8x16 with 250, 256, 784, 800, 1000, 1024 and 1188 times 128 words none; with 122,
- * 393, 497, 498, 501, 508, 531, 1002 and 1187 times, and with 32,064, bf16[4096,words]). */
+ * as wide. Over 8x16 with 250 and 1188 times 128 words none, with 122 and 1187 times). */
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width);
 /* Gathers that are neither padded, late nor beside products; whether each device sums its own part
  * of the head's gradient there. */
