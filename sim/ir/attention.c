@@ -203,8 +203,7 @@ static int exchange_heads(struct hb_lower *lo, struct hb_layer *y, int in, int64
 /* TPU's kernels are no part of what XLA divides: where a program says no more than that the
  * activations' sequence is split, each device runs them over all of it, queries, result and row
  * sums too, and takes its own part of the result (8B, v5p, fsdp 8 and sequence 8: two
- * bf16[128,2048,32,128]). What is kept of it is that part (llama2-7b, fsdp 2 and sequence 8,
- * attn_ctx: bf16[32,16,32,512,128]). MaxText's programs divide the kernel by the query. */
+ * bf16[128,2048,32,128]). What is kept of it is that part. MaxText's divide it by the query. */
 static bool is_kernel_whole(const struct hb_lower *lo, const struct hb_layer *y,
                             const struct hb_attention_heads *h)
 {
@@ -264,8 +263,7 @@ static int project_out(struct hb_lower *lo, struct hb_layer *y, const struct hb_
 {
     /* Where heads are a dimension of the weights, the copy is a change of layout only, and one of
      * the two is kept: a kernel's result that has the name (llama3-8b/remat_custom_inputdev_ctxdev;
-     * two in bwd/remat=names:attn_ctx), or this (qwen3-14b, fsdp 32, H100: bf16[40,2,8192,40,128]
-     * for q and for it; all kept, olmo-7b, fsdp 32: bf16[32,2,4096,32,128] of q, k, v and one). */
+     * two in bwd/remat=names:attn_ctx), or this (qwen3-14b, H100: bf16[40,2,8192,40,128] twice). */
     bool whole = has_heads_apart(lo, y);
     bool named = false;
     for (uint32_t v = 0; v < y->value_count; v++)

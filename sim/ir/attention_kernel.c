@@ -142,8 +142,7 @@ static struct hb_value score_value(const struct hb_lower *lo, const char *name,
 /* What the kernels of XLA:GPU's attention move that is written out, for each score of `wide` bytes
  * and probability of `narrow` ones: the program has one for the product, the maximum, the sum, the
  * quotient and the second product (xla-h100/11-mistral7b: 20 bytes a score; those of the softmax
- * alone 14), and eight or nine in its backward pass (54 with the scores made again, of which the
- * products and their scores have 30). */
+ * alone 14), and eight or nine in its backward pass (54 with the scores made again). */
 struct traffic {
     double all, softmax, all_back, softmax_back;
 };

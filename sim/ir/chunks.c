@@ -169,8 +169,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
 
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
  * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
- * gathered from all devices and turned, before each takes its own (with 2 microbatches
- * bf16[4,16384,4096] twice; rand020/deepseek2-16b: two bf16[4,131072,2048]). */
+ * gathered from all devices and turned (with 2 microbatches bf16[4,16384,4096] twice). */
 static bool crosses_batch(const struct hb_lower *lo)
 {
     return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;

@@ -1,8 +1,7 @@
 /* Depths of multi-token prediction: see depths.h. Their losses and backward passes come before the
- * model's own loss (8 layers of 2,048 with 128 experts, one depth, fsdp 64 of v5p: the depth's
- * logits, its head gradient, its experts', then the model's own logits), their weights' gradients
- * behind all layers (8 of 4,096, fsdp 8 of H100: products of the depth's MLP after the last loop,
- * four bf16[2,4096,14336] beside it); the head is gathered once for all losses. */
+ * model's own loss (8 layers of 2,048 with 128 experts, one depth, fsdp 64 of v5p), their weights'
+ * gradients behind all layers (8 of 4,096, fsdp 8 of H100: products of the depth's MLP after the
+ * last loop); the head is gathered once for all losses. */
 #include "sim/ir/depths.h"
 
 #include "base/arena.h"

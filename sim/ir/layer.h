@@ -137,8 +137,7 @@ int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, const char
                      struct hb_value value);
 /* How many of it the residual of a device's sequences is, split over tensor or not. */
 double hb_layer_shares(const struct hb_lower *lo, struct hb_shape share);
-/* The product just added makes parts of a sum over tensor: of all positions, even if few are
- * kept. */
+/* The product just added makes parts of a sum over tensor: of all positions, kept or not. */
 void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y);
 /* Normalises by the leaf of the same name. */
 /* Side by side between rings, with nothing made again: the kernel's log-sum-exp waits as it left

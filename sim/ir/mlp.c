@@ -97,8 +97,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
         /* gate/f48,d6k: the last weight gradient is late too, so that gate and up wait for it and
          * one of their gradients has a place of its own: four bf16[4096,16384]. So it is between
          * all gathers of v5p and v6e where a device has more tokens than features (8 layers of 2048
-         * and 8192: four bf16[8,4096,8192], with 2,048 and on v5e three), and on CUDA between
-         * gathers (8B,f64,b4,v32k without clip; on one device three, bwd/base). */
+         * and 8192: four bf16[8,4096,8192]), and on CUDA between gathers (8B,f64,b4,v32k). */
         bool many = lo->local.tokens > lo->spec->model.d_model;
         bool tpu = lo->habits->rings && !lo->chip->gathers_beside && many;
         bool apart = gathers && (tpu || lo->habits->gathers_timed);

@@ -13,9 +13,8 @@ static bool gathers_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 }
 
 /* MaxText's einsum works on a device's own tokens; the weights of all experts come to it
- * (mixtral-8x7b, expert 4 and fsdp 8: bf16[8,4096,14336] three times). So do a plain program's
- * ragged products, everywhere (moe_ragged over expert 8, and over fsdp 2 and expert 4, 64 experts,
- * on v5p, H100 and MI300X: all-gather to bf16[64,2048,1408], no exchange of rows). */
+ * (mixtral-8x7b, expert 4 and fsdp 8: bf16[8,4096,14336]). So do a plain program's ragged products
+ * (moe_ragged over expert 8: all-gather to bf16[64,2048,1408], no exchange of rows). */
 static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
 {
     if (hb_moe_ways(lo) == 1)

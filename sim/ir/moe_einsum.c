@@ -11,9 +11,8 @@ static bool hides_gathers(const struct hb_lower *lo)
 }
 
 /* An expert axis beside fsdp: the partitioner gathers the batch of all devices where the experts'
- * inputs are made, for the constraint on them (mixtral,f32e8: bf16[256,4096,4096]; without it none
- * of ten); beside tensor parallelism from fsdp 8 and 4 experts' ways on (olmoe, v6e, f32e4t2; not
- * mixtral,f4e4t4, f8e2t2, f32e2t4). */
+ * inputs are made, for the constraint on them (mixtral,f32e8: bf16[256,4096,4096]); beside tensor
+ * parallelism from fsdp 8 and 4 experts' ways on (olmoe, v6e, f32e4t2; not mixtral,f4e4t4). */
 enum { TENSOR_GATHER_WAYS = 8, TENSOR_EXPERT_WAYS = 4 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,

@@ -60,8 +60,7 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
 /* XLA:TPU's einsum over experts that are all of a device's own, or over an axis with their weights
  * between more than four ways of fsdp: it gathers the axis's tokens and makes the masks of its own
  * experts, both in one fusion, and the combine weights' gradient behind those of the experts (fsdp
- * 8 with expert 2, v5e: at 344 and at 507, weights' rings from 459). Between fewer it comes first,
- * from outputs made again (fsdp 2 with expert 4: at 185, the outputs' gradient at 249). */
+ * 8 with expert 2, v5e: at 344, 507). Between fewer it comes first, from outputs made again. */
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 {
     bool own = hb_moe_ways(lo) == 1 || (!lo->maxtext && !hb_head_short_ring(lo));

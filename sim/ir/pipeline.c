@@ -151,10 +151,9 @@ static int64_t missing_iterations(int64_t held, int64_t want, int64_t skip, int6
 
 /* XLA:GPU, where the batch is split: of the outputs' stack, in which each device has its part of
  * all iterations, it takes its share of iterations whole (pp2f4,m4: bf16[5,2,2048,2048] becomes
- * bf16[4,2,2,2048,2048], and bf16[2,8,2048,2048] of a neighbour's), among no more devices than
- * there are microbatches (pp4f32,m8: bf16[2,1,8,8192,7168]). Shards that are permuted between as
- * many stages as parts of the batch make a copy in its order (8B,pp8f8,m16: one
- * bf16[23,1,4096,4096] beside the logits, the gradients'; not yi6b, pp4f2, nor pp2f4). */
+ * bf16[4,2,2,2048,2048]), among no more devices than there are microbatches (pp4f32,m8:
+ * bf16[2,1,8,8192,7168]). Shards that are permuted between as many stages as parts of the batch
+ * make a copy in its order (8B,pp8f8,m16: one bf16[23,1,4096,4096]). */
 static uint32_t exchange_outputs(struct hb_lower *lo, const struct hb_pipeline *pl,
                                  uint32_t outputs, uint32_t like)
 {
@@ -326,8 +325,7 @@ static void recompute_stage(struct hb_lower *lo, struct hb_pipeline *pl)
 
 /* What an iteration saved is taken out of the stacks of all iterations before the loop over its
  * layers (PPc/pipe_layer_remat=False on TPU: bf16[4,1,2,2048,8192] six times beside
- * bf16[11,4,1,2,2048,8192]; qwen14b over data 4 on MI300X, q, k and v kept:
- * bf16[1,24,1,2,8192,5120] of layer inputs and of q, beside [3,24,1,2,8192,5120]). */
+ * bf16[11,4,1,2,2048,8192]). */
 static void take_iteration(struct hb_lower *lo, struct hb_group *g)
 {
     for (uint32_t v = 0; v < g->layer.value_count; v++) {
@@ -393,12 +391,11 @@ static uint32_t exchange_iterations(struct hb_lower *lo, uint32_t gout, int64_t 
     return pair;
 }
 
-/* Each iteration takes its part out of the stack of output gradients, for which XLA:GPU gathers
- * the whole stack over the batch (8B,pp4f4,m8,iter: bf16[11,1,2048,4096] -> bf16[11,4,2048,4096]).
- * With more devices than microbatches the iterations are what is
- * split, padded to those (70B,pp4f16t4,m8: bf16[16,16,4096,8192], 16 GiB; 8B,pp2f8,m4 the same):
- * only then does XLA:TPU gather, twice, as it comes and in order (70B,pp4f16t4,m8, with 8 layers as
- * with 80: 2 x 16 GiB; 8B,pp2f8,m4: 2 x 2 GiB; pp4f4,m8: none). */
+/* Each iteration takes its part out of the stack of output gradients, for which XLA:GPU gathers the
+ * whole stack over the batch (8B,pp4f4,m8,iter: bf16[11,1,2048,4096] -> bf16[11,4,2048,4096]). With
+ * more devices than microbatches the iterations are what is split, padded to those
+ * (70B,pp4f16t4,m8: bf16[16,16,4096,8192], 16 GiB): only then does XLA:TPU gather, twice, as it
+ * comes and in order (70B,pp4f16t4,m8, with 8 layers as with 80: 2 x 16 GiB; pp4f4,m8: none). */
 static uint32_t gather_outputs(struct hb_lower *lo, const struct hb_pipeline *pl, uint32_t gout)
 {
     int64_t ways = lo->local.input_ways;
@@ -465,10 +462,9 @@ static uint32_t take_output_grad(struct hb_lower *lo, const struct hb_pipeline *
 }
 
 /* A rematerialised iteration runs forward again and keeps what its layers need, for itself. Layers
- * side by side: all but the last, whose experts run forward when its backward pass begins; so the
+ * side by side: all but the last, whose experts run forward when its backward pass begins; the
  * outputs' gradients are gathered while its attention is made again on CUDA, and just before it on
- * ROCm (pr85/ep2pp4/good: bf16[7,8,4096,4096] from 886 to 951; on ROCm from 1249 to 1251).
- * Returns the gradients, gathered. */
+ * ROCm (pr85/ep2pp4/good: bf16[7,8,4096,4096] from 886 to 951). Returns the gradients, gathered. */
 static uint32_t run_again(struct hb_lower *lo, struct hb_pipeline *pl, uint32_t gout)
 {
     uint32_t x = HB_NONE;

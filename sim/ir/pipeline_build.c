@@ -96,11 +96,10 @@ static bool is_apart(const struct hb_lower *lo, const struct hb_group *g)
 
 /* Then gate, up and activation of the first come just before its backward pass, the last of all
  * (pr85/pp8/good,layer_remat: two products bf16[16,2048,2560] more in the backward body than
- * without, and 3 x 160 MiB less at its peak; with four layers, ep2pp4, as much less; pp8/bad
- * against bad-layerin the same). Where the attention without a kernel is the peak, so does what
- * products with a batch make, scores too, of each layer (pp8/bad-trivial with attn=naive: one
- * layer's f32[1,4,8,4096,4096,4], none of the experts' inputs and masks of the other; on ROCm
- * pp8/good+layerin against good, ep2pp4/bad). */
+ * without, and 3 x 160 MiB less at its peak; with four layers, ep2pp4, as much less). Where the
+ * attention without a kernel is the peak, so does what products with a batch make, scores too, of
+ * each layer (pp8/bad-trivial with attn=naive: one layer's f32[1,4,8,4096,4096,4], none of the
+ * experts' inputs and masks of the other). */
 static void make_late(struct hb_layer *y)
 {
     uint32_t hidden = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
