@@ -84,8 +84,7 @@ static struct hb_shape onehot_shape(const struct hb_lower *lo)
 /* Between a device's columns of all tokens' rows and its own tokens' rows, the same number of
  * bytes, XLA:TPU has two copies and the exchange (8B-L16,f64,b3: bf16[786432,64], then thrice
  * bf16[64,3,4096,64]; at the end the other way round). Rows are looked up and scattered with their
- * columns along the lanes, padded where they are fewer (192 MiB, the others 96; 8B,f256,b4: 1024
- * and 128; on v5e 70B/base: bf16[1048576,32] in 256 MiB). */
+ * columns along the lanes, padded where they are fewer (192 MiB, the others 96). */
 static bool is_looked_up(const struct hb_lower *lo)
 {
     return lo->habits->rings;
@@ -159,8 +158,7 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 /* Where another axis over the batch stands beside fsdp each device scatters its tokens' rows into
  * the whole table, whose sum over all devices lies in another place (4 layers of 5,120, 151,936
  * words, data 2 and 8 beside fsdp 128 and 32 of v5e, v5p and v6e: two bf16[151936,5120]; not with
- * fewer rows than words: 2,048 wide, fsdp 8 of v5e, data or expert 2 beside, 16 sequences of 2,048,
- * 50,304 words: bf16[50304,256], summed). */
+ * fewer rows than words). */
 static struct hb_shape table_grad_shape(const struct hb_lower *lo)
 {
     struct hb_shape s =
@@ -303,10 +301,9 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     bool first = is_looked_up(lo) && lo->positions == HB_NONE;
     if (first)
         scatter_table(lo, ends, grad);
-    /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where
-     * the table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p
-     * and v6e: adds from 778 to 831 and 1399 to 1536, the head's from 842 and 1546 on, in the
-     * place of what they left), whose own comes behind it (v5e--k16). */
+    /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where the
+     * table's comes first, before a head's that waits is made (16 layers of 8B, fsdp 64 of v5p:
+     * adds from 778 to 831, the head's from 842 on), whose own comes behind it (v5e--k16). */
     if (hb_accumulates(lo) && first) {
         struct hb_leaf *head = &lo->leaves[lo->head];
         head->added = !ends->head_done && lo->head != lo->embed;

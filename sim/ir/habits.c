@@ -106,10 +106,9 @@ int64_t hb_habits_devices(const struct hb_spec *spec)
 
 /* One device has no collective for CUDA's latency hiding to move: the list's order is kept (4
  * layers of 1024 wide with remat=names:attn_out: 0.91 of 44 ops of the entry, 0.92 of 110 inside
- * loops; llama1b in four chunks: list, depth, post 25.01 24.23 24.72 GiB, by the compiler's
- * log 25.02 24.23 24.72). Not where what the graph does not know well decides: states on the host
- * (three steps of an H100 29 to 35 % too low, 0 to 23 by the rules) and scores in memory
- * (tiny/base: 7.26 6.99 8.13, where the compiler has 7.33 10.21 10.08: both loops' masks). */
+ * loops). Not where what the graph does not know well decides: states on the host (three steps of
+ * an H100 29 to 35 % too low, 0 to 23 by the rules) and scores in memory (tiny/base: 7.26 6.99
+ * 8.13, where the compiler has 7.33 10.21 10.08: both loops' masks). */
 static bool is_one_device(const struct hb_spec *spec)
 {
     if (spec->optimizer.offload != HB_PLACE_NONE ||

@@ -41,11 +41,10 @@ bool hb_head_room_early(const struct hb_lower *lo)
     return lo->chip->ring_room_early;
 }
 
-/* The head's products go round in rings from this many tokens of all devices of the axis on
- * (measured at 8 ways: 4096 a device yes, 1024 no; 32: 512 yes); of a chunk's tokens where the loss
- * goes in chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256] beside the f32
- * logits). Beside tensor parallelism that does not split the words each device has all of the
- * gradient, and no ring makes it. */
+/* The head's products go round in rings from this many tokens of all devices of the axis on (8
+ * ways: 4096 a device yes, 1024 no; 32: 512 yes); of a chunk's tokens where the loss goes in
+ * chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256]). Beside tensor parallelism
+ * that does not split the words each device has all of the gradient, and no ring makes it. */
 enum { HEAD_RING_TOKENS = 16384 };
 
 int64_t hb_head_tokens(const struct hb_lower *lo)

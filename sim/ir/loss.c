@@ -321,10 +321,9 @@ static uint32_t whole_grad(struct hb_lower *lo, uint32_t dlogits)
 }
 
 /* In an accumulation loop each device adds its part of what is summed to the microbatches' before
- * at once (8 layers of 4,096, v6e, fsdp 64, 8192 tokens: fusion.339, f32[4096,32000], at 118, its
- * sum at 132, added at 141, the layers' backward pass from 174). Between gathers of their own its
- * update takes it at once where no norm is due (mistral-24b, v6e, fsdp 64, nested scans: the sum
- * from 221 to 238, the layers from 288; not beside fetches). */
+ * at once (8 layers of 4,096, v6e, fsdp 64, 8192 tokens: f32[4096,32000] at 118, its sum at 132,
+ * added at 141). Between gathers of their own its update takes it at once where no norm is due
+ * (mistral-24b, v6e, fsdp 64, nested scans: the sum from 221 to 238; not beside fetches). */
 static bool is_own_at_once(const struct hb_lower *lo)
 {
     bool updated = hb_weight_gathers_apart(lo) && !hb_updates_wait(lo) && !hb_offloads(lo);
@@ -450,8 +449,7 @@ static enum hb_dtype last_norm_dtype(const struct hb_lower *lo)
 
 /* The last norm's input stands in f32 beside the logits (tinyS/base) unless the head is split, or
  * the layers are a pipeline (PP/base: three bf16[16,2048,2048], no f32); with padded gathers there
- * too, where the loop's residual lies turned, whose copy for the head's products takes the cast in
- * (16 layers of 4,096, v5p, fsdp 64, two microbatches: without it 27 % too little). */
+ * too, where the loop's residual lies turned, whose copy for the products takes the cast in. */
 static uint32_t wide_input(struct hb_lower *lo, uint32_t x, struct hb_shape s)
 {
     bool padded = hb_gathers_padded(lo) && hb_turn_residual(lo);

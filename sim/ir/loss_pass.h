@@ -29,8 +29,7 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c);
 uint32_t hb_loss_grad_through(struct hb_lower *lo, const struct hb_loss_pass *c);
 /* A step of the ring that collects the head's gradient makes the product of two parts, beside what
  * came and what goes in both directions (16 layers of 4,096, fsdp 16 of v5e, 131,072 words:
- * f32[2,256,131072] and four f32[256,131072]; llama1b over 8 and 2: f32[2,256,64128] and four of a
- * half; of a chunk as well, qwen2.5-14b over 16 of v5e and of v5p: [2,320,152064] and four). */
+ * f32[2,256,131072] and four f32[256,131072]; of a chunk as well). */
 void hb_loss_add_step(struct hb_lower *lo, struct hb_emit *e, uint32_t sum);
 /* Back through the last norm, whose input was x: the gradient of the last residual. */
 uint32_t hb_loss_norm_back(struct hb_lower *lo, uint32_t g, uint32_t x, double moved_bytes);

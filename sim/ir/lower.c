@@ -54,9 +54,8 @@ enum { RING_MIN = 5, RING_MAX = 32, RING_SIDE = 4, SLICE_TOKENS = 8192 };
 /* Without constraints what is split in a scan's layers is what their weights are split over: the
  * residual's features, by fsdp. Each product of it is a sum over devices, whole, for the sequences
  * of all of them (on CUDA, fsdp 8, eight layers of 4096 and 12288: bf16[32,4096,12288] six times,
- * 27.4 GiB where 9.4 are with constraints). On TPU a flash kernel asks for a split batch (8B,f64,b2
- * and 1B), and the rows of ragged experts do everywhere, which are sorted on each device (olmoe,
- * fsdp 8, on H100 and MI300X: as with constraints). Unrolled layers are not known. */
+ * 27.4 GiB where 9.4 are with constraints). On TPU a flash kernel asks for a split batch, and the
+ * rows of ragged experts do everywhere. Unrolled layers are not known. */
 static bool is_batch_whole(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
@@ -153,9 +152,8 @@ struct parts {
 };
 
 /* A table's gradient needs zeros where it is scattered into (tiny/base: bf16[32000,1024] from the
- * start to the end; in pipelines where the stage is a loop, pp4f2,m8,iter,nolayer, not where its
- * layers stand side by side, pr85/pp8/good and ep2pp4/good on ROCm: from 1009 of 1103 on); one that
- * comes out of a product does not. */
+ * start to the end; in pipelines where the stage is a loop, not where its layers stand side by
+ * side, pr85/pp8/good: from 1009 of 1103 on); one that comes out of a product does not. */
 static void early_zeros(struct hb_lower *lo, struct hb_ends *ends, enum hb_zeros_at at)
 {
     bool first = hb_ways(lo, HB_AX_PIPELINE) == 1 && hb_order_zeros(lo) == HB_ZEROS_FIRST;
@@ -313,8 +311,7 @@ static int64_t shared_memory(const struct hb_lower *lo)
 
 /* XLA:GPU's not for scans of one stage, unless experts are spread in their bodies: their stacks are
  * read by loops and wait whatever is done, and configurations are priced by sums over their layers.
- * Of 1004 records two would change (moe/qwen30a3,f64,ragged with naive attention: 14.9 -> 11.0 %
- * too much). XLA:TPU's all, but what a search prices: its plans do not count on it. */
+ * XLA:TPU's all, but what a search prices: its plans do not count on it. */
 static bool is_made_again(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;

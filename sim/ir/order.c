@@ -95,9 +95,8 @@ bool hb_order_head_early(const struct hb_lower *lo)
 }
 
 /* A product in bf16 whose labels are gathered: the f32 gradient is cast to bf16 for both products,
- * the cast waits for the head's (on one device, too), and the head is gathered once for logits and
- * gradient (1B/base and 8B/base with logits_dot=bf16 on both, tinyS/base: bf16[8,2048,32000] from
- * the loss to the end; not f32; not in pipelines: pr85/pp8 on ROCm). */
+ * the cast waits for the head's, and the head is gathered once for logits and gradient (tinyS/base
+ * with logits_dot=bf16: bf16[8,2048,32000] from the loss to the end; no pipelines). */
 bool hb_order_dot_narrow(const struct hb_lower *lo)
 {
     return lo->habits->logits_copies == 2 && lo->spec->loss.dot != HB_DT_F32 &&

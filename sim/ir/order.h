@@ -30,8 +30,7 @@ bool hb_order_dot_narrow(const struct hb_lower *lo);
 bool hb_order_head_waits(const struct hb_lower *lo);
 /* The rows of the table's gradient are scattered where they are, into a whole table: fewer words
  * are summed than rows gathered (qwen30b, H100, fsdp 8 with expert 8, 2048 tokens each: 131,072
- * rows come to all, all-gather-start.19, for 151,936 words; with fewer words not: phi35moe, fsdp 4
- * with expert 4, all-reduce-start.6, 32,064). */
+ * rows come to all, all-gather-start.19, for 151,936 words; with fewer words not). */
 bool hb_order_rows_stay(const struct hb_lower *lo);
 /* Words that each device scatters rows into, which are summed over the tensor axis: of as many
  * parts as rows are split into over fsdp, or over both where the residual is split, unless all

@@ -269,8 +269,7 @@ static int64_t turned_bytes(const struct hb_lower *lo)
  * head comes last in that post-order, and so its gradient at once (70B over 128 of v5p, bf16
  * weights: f32[8192,128256] from 364 to 395 of 1000), unless its product reads the last norm's own
  * weights, whose update in their place waits for it: then it comes with that norm, behind the
- * layers (weights in f32: 13B over 64, data 2, v5p: control-predecessors={fusion.130} of the norm's
- * update). Then depth-first needs no less than post-order. */
+ * layers. Then depth-first needs no less than post-order. */
 static bool is_head_behind(const struct hb_lower *lo)
 {
     return fetches_trip(lo) && lo->spec->precision.params != lo->compute;

@@ -30,10 +30,9 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
     }
 }
 
-/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all layers of
- * experts before the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4
- * and 8 layers from before the first one to their product; not on v5e, not over 4 or 8; nothing of
- * dense layers: llama2-13b of 16 over 64 of v6e, one of each). */
+/* In an unrolled program over more than 32 devices XLA:TPU starts the gathers of all experts before
+ * the first layer (olmoe,loop,einsum on v6e and v5p over 256: three of each of 2, 4 and 8 layers
+ * from before the first one to their product; not on v5e, not over 4 or 8). */
 void hb_side_gather(struct hb_lower *lo, const struct hb_stack_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && hb_weight_gathers_apart(lo); i++) {

@@ -346,8 +346,7 @@ static bool is_sum_whole(const struct tail *t, uint32_t head)
 /* The table's gradient: each device scatters into its features, of its words or of all; with more
  * tokens than words, or another axis over the batch, whole and summed. Into zeros, or, where a tied
  * weight is in the compute dtype, into the head's gradient (granite8b over data 2 and fsdp 32, all
- * bf16: the scatter reads all-gather.19 of it; cast first where the product is f32: qwen3-4b the
- * same, llama1b over data 8; not that over data 4 and fsdp 4 whose weight is f32). */
+ * bf16: the scatter reads all-gather.19 of it; cast first where the product is f32). */
 static uint32_t add_table(struct tail *t, uint32_t head)
 {
     const struct hb_lower *lo = t->lo;
@@ -441,9 +440,8 @@ static uint32_t square(struct tail *t, const struct grad *g)
 }
 
 /* The squares of what lies in parts on all devices and the last norm's gradient are one sum
- * (mistral7b, fsdp 128: f32[4106]; phi35moe, fsdp 4 with expert 4: f32[4100] beside f32[7]; not
- * mistral24b, data 4 and fsdp 4: f32[5121] and f32[9], nor with whole rows beside tensor
- * parallelism, qwen30b, fsdp 2 with tensor 4 and expert 4: f32[2049], f32[3] and f32[6]). */
+ * (mistral7b, fsdp 128: f32[4106]; not mistral24b, data 4 and fsdp 4: f32[5121] and f32[9], nor
+ * with whole rows beside tensor parallelism). */
 static uint32_t join_norm(struct tail *t, uint32_t *squares)
 {
     uint32_t from = add(t, 1, t->loss), norm = t->count;
@@ -503,8 +501,7 @@ static uint32_t add_two_means(struct tail *t, const struct grad *g, uint32_t nor
 
 /* Adafactor's means, then those of the updates, each a sum over a weight's parts; the last norm's
  * gradient is one with the first, where that goes over the same devices and waits for no norm
- * (gemma-2b over fsdp 16: f32[1225728], 967,680 + 256,000 + 2048; not llama3-3b over data 2 and
- * fsdp 8: f32[1045760] and f32[3073]). */
+ * (gemma-2b over fsdp 16: f32[1225728], 967,680 + 256,000 + 2048). */
 static uint32_t add_means(struct tail *t, uint32_t norm)
 {
     double bytes = 0;

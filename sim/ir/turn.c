@@ -24,9 +24,8 @@ bool hb_turn_residual(const struct hb_lower *lo)
 }
 
 /* The last trip wants it the other way round between gathers, too: without a data axis from 32768
- * tokens on (24, 40 and 60 layers; not 28672), with one where there are two sequences, or mlp_gate
- * or attn_out goes to the host (13B over 64 and 2: two of 5120 tokens, none of 4096). MaxText's
- * with those between gathers, too. */
+ * tokens on (not 28672), with one where there are two sequences, or mlp_gate or attn_out goes to
+ * the host (13B over 64 and 2: two of 5120 tokens). MaxText's with those between gathers, too. */
 static bool many_turn(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t sent = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_MLP_GATE;
@@ -199,13 +198,12 @@ static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name
 /* What the backward pass wants the other way round of a stack on the host, it turns slice by slice,
  * unless the host has another stack of the same shape: there it comes whole, is turned and sent
  * back before the loop. Attention contexts (granite-8b, v5e, data 4 and fsdp 16:
- * bf16[36,2,16384,32,128] twice beside the f32 logits with q on the host; not with k and v of 8
- * heads), layer inputs and attention outputs. It hides behind what is long: on v5e a product of the
- * head, on v5p and v6e all of the loss (60 layers of 5,120, fsdp 64: copy.657), or what of it
- * stands between the head's products (loss.c). Of a run that others follow after the loss (phi-4,
- * v5e: copy.1081). On v6e, between gathers, gates beside what is up or their product, and those
- * that are up beside gates (mistral-24b over 64: copy.815 and 818), and between rings over fsdp
- * beside tensor those of one sequence (over 16 and 8; not of two). */
+ * bf16[36,2,16384,32,128] twice; not with k and v of 8 heads), layer inputs and attention outputs.
+ * It hides behind what is long: on v5e a product of the head, on v5p and v6e all of the loss (60
+ * layers of 5,120, fsdp 64: copy.657), or what of it stands between the head's products (loss.c).
+ * Of a run that others follow after the loss (phi-4, v5e: copy.1081). On v6e, between gathers,
+ * gates beside what is up or their product, and those that are up beside gates, and between rings
+ * over fsdp beside tensor those of one sequence (over 16 and 8; not of two). */
 void hb_turn_group_sent(struct hb_lower *lo, const struct hb_group *g)
 {
     enum { TURNING = 5 };

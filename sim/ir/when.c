@@ -124,8 +124,7 @@ static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *
  * (8B64/base), the MLP's last one before its weight is gathered, and the others at the end of the
  * layer, each just before its own sum. On v5e the MLP's all come first (8B-L16,v5e,f64: three
  * beside both weights and three bf16[4096,14336]). Gate's and up's come behind the attention
- * however many the tokens (MaxText's llama3-70b/base), and behind one that is made again after the
- * MLP its last one, too (remat_save_out_proj: four bf16[2,8192,28672] beside the attention's). */
+ * however many the tokens, and behind one that is made again after the MLP its last one, too. */
 enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
