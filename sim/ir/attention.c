@@ -231,7 +231,7 @@ static int attend_whole(struct hb_lower *lo, struct hb_layer *y, const struct hb
     own.name = "own part of the kernel's result";
     own.tags = 0;
     own.shape.dim[2] = h->seq;
-    return hb_layer_own_part(lo, y, HB_AX_SEQUENCE, all, own);
+    return hb_layer_move(lo, y, HB_OP_COPY, HB_AX_SEQUENCE, all, own);
 }
 
 /* Attention where the sequence may be split: XLA programs gather keys and values whole (the lab's

@@ -51,22 +51,14 @@ int hb_layer_make(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, st
 int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
                   int in, struct hb_value v)
 {
-    enum hb_op_kind back = op == HB_OP_ALL_TO_ALL ? op : HB_OP_REDUCE_SCATTER;
+    enum hb_op_kind back = op == HB_OP_ALL_GATHER ? HB_OP_REDUCE_SCATTER : HB_OP_ALL_GATHER;
     return hb_layer_make(lo, y, v,
                          (struct hb_step_op){.kind = HB_STEP_MOVE,
                                              .op = op,
-                                             .back_op = back,
+                                             .back_op = op == HB_OP_ALL_TO_ALL ? op : back,
                                              .axis = axis,
                                              .in = {in},
                                              .in_count = 1});
-}
-
-int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis, int in,
-                      struct hb_value v)
-{
-    int out = hb_layer_move(lo, y, HB_OP_COPY, axis, in, v);
-    y->steps[y->step_count - 1].back_op = HB_OP_ALL_GATHER;
-    return out;
 }
 
 static struct hb_leaf make_leaf(struct hb_lower *lo, const struct hb_layer *y, const char *name,

@@ -126,12 +126,9 @@ struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct
 /* v, made without a weight by the step s, which says of what and how; its name is v's unless told.
  */
 int hb_layer_make(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_step_op s);
-/* value in; value v made of it by an all-gather or an all-to-all over axis. */
+/* value in; v made of it over axis: by a collective, or (HB_OP_COPY) a device's own part. */
 int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
                   int in, struct hb_value v);
-/* v is this device's part of in over axis; the gradient is gathered. */
-int hb_layer_own_part(struct hb_lower *lo, struct hb_layer *y, enum hb_axis axis, int in,
-                      struct hb_value v);
 /* value in; value out, made by a product with the layer's weight of that name. */
 int hb_layer_product(struct hb_lower *lo, struct hb_layer *y, int in, const char *weight,
                      struct hb_value value);

@@ -242,7 +242,7 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         return out;
     v = hb_moe_value(lo, "moe output, summed", 1u << HB_TN_MLP_DOWN, lo->compute,
                      (const int64_t[]){r->batch, r->seq, d, -1});
-    return hb_moe_sum_outputs(lo, y, out, v);
+    return hb_layer_move(lo, y, HB_OP_REDUCE_SCATTER, HB_AX_EXPERT, out, v);
 }
 
 /* Every expert computes every token; the weights pick afterwards. */

@@ -205,7 +205,8 @@ static int combine(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op m,
     part.unseen = true;
     part.tags = 0;
     v.name = "moe output, summed";
-    return hb_moe_sum_outputs(lo, y, hb_layer_make(lo, y, part, m), v);
+    int sum = hb_layer_make(lo, y, part, m);
+    return hb_layer_move(lo, y, HB_OP_REDUCE_SCATTER, HB_AX_EXPERT, sum, v);
 }
 
 /* Several sequences of gathered experts, between whose collectives latency hiding has an order. */

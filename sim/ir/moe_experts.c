@@ -134,8 +134,7 @@ int hb_moe_exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_v
     return hb_layer_move(lo, y, HB_OP_ALL_TO_ALL, HB_AX_EXPERT, in, v);
 }
 
-/* The whole axis's tokens before the experts, and the sum of all ranks' parts behind them
- * (use_ring_of_experts in MaxText's layers/moe.py). */
+/* Before the experts, whose outputs all ranks sum (use_ring_of_experts of MaxText). */
 int hb_moe_gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, int64_t seq,
                          const struct hb_moe_routed *r)
 {
@@ -143,11 +142,4 @@ int hb_moe_gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, int64_
     struct hb_value v = hb_moe_value(lo, "tokens of the expert axis", 0, lo->compute, all);
     v.unseen = y->block->moe.dispatch == HB_DISPATCH_EINSUM;
     return hb_layer_move(lo, y, HB_OP_ALL_GATHER, HB_AX_EXPERT, in, v);
-}
-
-int hb_moe_sum_outputs(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v)
-{
-    int out = hb_layer_move(lo, y, HB_OP_REDUCE_SCATTER, HB_AX_EXPERT, in, v);
-    y->steps[y->step_count - 1].back_op = HB_OP_ALL_GATHER;
-    return out;
 }

@@ -29,9 +29,8 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
                    const int64_t *narrow);
 /* Rows to the devices of their experts, or back. */
 int hb_moe_exchange(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v);
-/* The whole axis's tokens, seq of each sequence; the sum of all ranks' parts. */
+/* The whole axis's tokens, seq of each sequence. */
 int hb_moe_gather_tokens(struct hb_lower *lo, struct hb_layer *y, int in, int64_t seq,
                          const struct hb_moe_routed *r);
-int hb_moe_sum_outputs(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value v);
 
 #endif
