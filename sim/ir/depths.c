@@ -72,11 +72,9 @@ void hb_depths_forward(struct hb_lower *lo, struct hb_depths *d, uint32_t x)
     d->more = HB_NONE;
     lo->further = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *lo->further);
     d->out = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *d->out);
-    d->grad = hb_arena_alloc(lo->arena, (size_t)d->count, sizeof *d->grad);
-    for (int64_t i = 0; i < d->count; i++) {
+    d->grad = hb_none_list(lo, (uint32_t)d->count);
+    for (int64_t i = 0; i < d->count; i++)
         d->out[i] = hb_stack_forward(lo, &d->layers[i], i ? d->out[i - 1] : x);
-        d->grad[i] = HB_NONE;
-    }
     if (!hb_gathers_late(lo)) {
         d->more = backward(lo, d);
         return;

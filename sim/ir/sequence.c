@@ -366,19 +366,15 @@ static bool is_post_tensor(const struct hb_lower *lo)
 
 enum { KEY_RINGS = 1, KEY_TENSOR = 4, KEY_GATHERS = 8 };
 
-/* Where experts or tied heads are, v5e's first product alone asks. */
-static bool asks_gathers(const struct hb_lower *lo)
-{
-    return hb_sequence_gathers_known(lo) || hb_gathers_beside(lo);
-}
-
 int hb_sequence_key(const struct hb_lower *lo)
 {
     if (lo->spec->as_order > 0)
         return lo->spec->as_order - 1;
     int key = hb_sequence_known(lo) ? KEY_RINGS * (int)find_rings(lo) : 0;
     key += is_post_tensor(lo) ? KEY_TENSOR : 0;
-    return key + (asks_gathers(lo) ? KEY_GATHERS * find_gathers(lo) : 0);
+    /* Where experts or tied heads are, v5e's first product alone asks. */
+    bool gathers = hb_sequence_gathers_known(lo) || hb_gathers_beside(lo);
+    return key + (gathers ? KEY_GATHERS * find_gathers(lo) : 0);
 }
 
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)

@@ -56,12 +56,6 @@ static bool is_v5e_order(const struct hb_lower *lo)
     return lo->chip->turned_early;
 }
 
-/* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32: copy.302). */
-static bool lone_turns(const struct hb_lower *lo)
-{
-    return is_v5e_order(lo) && lo->local.batch == 1 && hb_in_rings(lo) && hb_turn_residual(lo);
-}
-
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
  * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
  * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192 and
@@ -80,9 +74,10 @@ static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
     int64_t trips = g->inner ? g->inner : g->trips;
     bool many = many_turn(lo, g), takes = turns_at_all(lo) && trips > 1 && hb_trip_taken(lo, g);
     out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
-    bool lone = lone_turns(lo) && out[0] == HB_NONE;
-    bool inputs = takes && (many || lone);
-    out[1] = inputs ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
+    /* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32: copy.302). */
+    bool lone = out[0] == HB_NONE && is_v5e_order(lo) && lo->local.batch == 1 && hb_in_rings(lo) &&
+                hb_turn_residual(lo);
+    out[1] = takes && (many || lone) ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
     out[2] = takes && many ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
 }
 
