@@ -123,8 +123,7 @@ struct hb_value hb_layer_dot(const struct hb_lower *lo, const char *name, uint32
                              const int64_t *dims);
 int hb_layer_value(struct hb_lower *lo, struct hb_layer *y, struct hb_value v);
 struct hb_step_op *hb_layer_step(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op s);
-/* v, made without a weight by the step s, which says of what and how; its name is v's unless told.
- */
+/* v, made without a weight by step s, which says of what and how; its name is v's unless told. */
 int hb_layer_make(struct hb_lower *lo, struct hb_layer *y, struct hb_value v, struct hb_step_op s);
 /* value in; v made of it over axis: by a collective, or (HB_OP_COPY) a device's own part. */
 int hb_layer_move(struct hb_lower *lo, struct hb_layer *y, enum hb_op_kind op, enum hb_axis axis,
