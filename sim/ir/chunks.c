@@ -25,7 +25,7 @@ static bool is_gpu(const struct hb_lower *lo)
 bool hb_chunks_cast(const struct hb_lower *lo)
 {
     bool cast = lo->spec->precision.params != lo->compute;
-    return lo->spec->loss.chunks > 1 && (cast ? gathers_head(lo) : lo->head == lo->embed);
+    return hb_in_chunks(lo) && (cast ? gathers_head(lo) : lo->head == lo->embed);
 }
 
 /* A table that is the head, too, is turned for chunks and for gathers, outside of the loop over
@@ -34,7 +34,7 @@ bool hb_chunks_cast(const struct hb_lower *lo)
 void hb_chunks_turn(struct hb_lower *lo)
 {
     struct hb_leaf *l = &lo->leaves[lo->head];
-    bool wanted = lo->spec->loss.chunks > 1 || hb_head_split(lo);
+    bool wanted = hb_in_chunks(lo) || hb_head_split(lo);
     if (!wanted || lo->head != lo->embed || l->transposed != HB_NONE)
         return;
     l->transposed = hb_temp(lo, "head, turned", HB_CAT_PARAMS,

@@ -24,11 +24,6 @@ static bool is_tied(const struct hb_lower *lo)
     return lo->spec->model.tied_embeddings;
 }
 
-static bool is_whole(const struct hb_lower *lo)
-{
-    return lo->spec->loss.chunks == 1;
-}
-
 /* v5p: MaxText's, unless something of it waits for another reason. */
 static bool is_loss_at_once(const struct hb_lower *lo)
 {
@@ -424,7 +419,7 @@ static bool waits_for_depths(const struct hb_lower *lo)
 
 bool hb_head_waits(const struct hb_lower *lo)
 {
-    if (!is_whole(lo))
+    if (hb_in_chunks(lo))
         return false;
     if (waits_for_depths(lo))
         return true;
@@ -492,6 +487,6 @@ bool hb_head_logits_again(const struct hb_lower *lo)
 bool hb_head_gathered_first(const struct hb_lower *lo)
 {
     bool padded = hb_gathers_padded(lo) || !hb_head_own_rule(lo);
-    return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) && is_whole(lo) &&
+    return hb_weight_gathers_apart(lo) && padded && hb_head_split(lo) && !hb_in_chunks(lo) &&
            (!hb_head_waits(lo) || hb_accumulates(lo));
 }

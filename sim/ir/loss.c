@@ -37,7 +37,7 @@ static double chunk_bytes(const struct hb_lower *lo, int64_t seq)
 {
     double m = (double)lo->local.batch * (double)seq, n = (double)lo->local.vocab;
     double k = (double)lo->spec->model.d_model;
-    return lo->spec->loss.chunks > 1 ? 2 * (m * k + k * n + m * n) : 0;
+    return hb_in_chunks(lo) ? 2 * (m * k + k * n + m * n) : 0;
 }
 
 struct hb_emit hb_loss_head_product(const struct hb_lower *lo, int64_t seq, const char *name)
@@ -643,7 +643,7 @@ uint32_t hb_loss_pass(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)
     ends->pending_logits = ends->pending_x = ends->pending_full = HB_NONE;
     ends->loss_x = ends->loss_w = HB_NONE;
     ends->pending_before = HB_NONE;
-    bool whole = lo->spec->loss.chunks == 1;
+    bool whole = !hb_in_chunks(lo);
     bool between = whole && sends_between(lo);
     hb_turn_sent(lo, HB_TURN_BEFORE_LOSS, between);
     uint32_t g = whole ? whole_loss(lo, ends, x) : hb_chunks_pass(lo, ends, x);

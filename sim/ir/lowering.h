@@ -175,6 +175,12 @@ static inline bool hb_accumulates(const struct hb_lower *lo)
     return lo->spec->batch.accumulate > 1;
 }
 
+/* The loss goes in chunks of the tokens. */
+static inline bool hb_in_chunks(const struct hb_lower *lo)
+{
+    return lo->spec->loss.chunks > 1;
+}
+
 /* The first block has experts. */
 static inline bool hb_begins_mixed(const struct hb_lower *lo)
 {

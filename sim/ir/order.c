@@ -75,7 +75,7 @@ enum hb_zeros_at hb_order_zeros(const struct hb_lower *lo)
     if (lo->tail.known)
         return HB_ZEROS_BEFORE_LOSS; /* or later, each of its own */
     bool exchanges = lo->spec->mesh[HB_AX_PIPELINE] > 1 && lo->local.input_ways > 1;
-    return lo->spec->loss.chunks > 1 && !exchanges ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
+    return hb_in_chunks(lo) && !exchanges ? HB_ZEROS_FIRST : HB_ZEROS_LATE;
 }
 
 void hb_order_put_zeros(struct hb_lower *lo, enum hb_zeros_at at)

@@ -609,7 +609,7 @@ static void set_groups(struct tail *t, const struct hb_lower *lo)
 
 static void build(struct tail *t, uint32_t *out_zeros)
 {
-    if (t->lo->spec->loss.chunks > 1)
+    if (hb_in_chunks(t->lo))
         add_chunks(t);
     else
         add_loss(t);
