@@ -20,7 +20,6 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
     b->full_dw = hb_none_list(lo, leaves);
     b->turned = hb_none_list(lo, leaves);
     b->made_first = hb_arena_alloc(lo->arena, leaves, sizeof *b->made_first);
-    b->summed = hb_arena_alloc(lo->arena, leaves, sizeof *b->summed);
     b->weights = hb_none_list(lo, leaves);
     b->late = hb_none_list(lo, y->step_count);
     b->late_room = HB_NONE;

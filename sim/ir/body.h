@@ -19,7 +19,6 @@ struct hb_body {
     uint32_t *full_dw;          /* by leaf of the layer: whole gradients that wait for their sum */
     uint32_t *turned;           /* by leaf of the layer: its gathered weight in another layout */
     bool *made_first;           /* by leaf of the layer: whose gradient has been made */
-    bool *summed;               /* and summed over the devices, whole */
     uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
     uint32_t late_done; /* of those */

@@ -57,35 +57,9 @@ static void reduce_grad(struct hb_body *b, uint32_t i)
     bool whole = sorts && hb_head_own_loss(b->lo) && hb_updates_wait(b->lo);
     if (b->full_dw[i] != HB_NONE && whole)
         l->grad = hb_weight_sum_whole(b->lo, b->y->first_leaf + i, b->full_dw[i]);
-    else if (b->full_dw[i] != HB_NONE && b->summed[i])
-        hb_weight_own_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
     else if (b->full_dw[i] != HB_NONE)
         hb_weight_reduce_grad(b->lo, b->y->first_leaf + i, b->full_dw[i]);
     b->full_dw[i] = HB_NONE;
-}
-
-/* v5e sums one of the MLP's whole gradients as soon as all are there, before their inputs', in
- * another place; each device takes its part at the layer's end (8 layers of 4,096 and 14,336, fsdp
- * 64: of 2,048 tokens bf16[4096,14336] from 673 to 728, its sum from there to 1147, of
- * 4,096 all three in turn). */
-static void sum_first_made(struct hb_body *b)
-{
-    if (hb_weight_sums_own(b->lo, b->y->block->mlp.d_ff))
-        return;
-    uint32_t first = b->y->end_leaf, open = 0;
-    for (uint32_t i = b->y->end_leaf; i-- > b->y->first_leaf;) {
-        const struct hb_leaf *l = &b->lo->leaves[i];
-        uint32_t k = i - b->y->first_leaf;
-        if (!l->held || l->rank != 2)
-            continue;
-        open += !b->made_first[k] || b->summed[k] || !hb_weight_grad_partial(b->lo, l);
-        first = i;
-    }
-    if (open > 0 || first == b->y->end_leaf)
-        return;
-    uint32_t k = first - b->y->first_leaf;
-    b->full_dw[k] = hb_weight_sum_whole(b->lo, first, b->full_dw[k]);
-    b->summed[k] = true;
 }
 
 static void back_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
@@ -140,7 +114,6 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
             continue;
         back_weight(b, k, grad_out(b, k));
     }
-    sum_first_made(b);
 }
 
 /* XLA:GPU makes each product's part of an input's gradient apart and adds them afterwards (bwd,
@@ -664,7 +637,7 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
     b->recomputed = false;
     b->late_count = b->late_done = 0;
     for (uint32_t i = 0; i < b->y->end_leaf - b->y->first_leaf; i++) {
-        b->made_first[i] = b->summed[i] = false;
+        b->made_first[i] = false;
         b->turned[i] = HB_NONE;
     }
     b->grad[b->y->output] = grad;

@@ -409,14 +409,17 @@ static uint32_t end_of_size(const struct row *r, uint32_t first)
 }
 
 /* A list begins with what needs nothing, the smallest first: copies from the host, and what the
- * first loop needs, which comes before the list goes on: accumulators of gradients, or the room for
- * all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB: 96 MiB before it, 2304 behind). */
-static bool is_early(const struct row *r, uint32_t first, uint32_t end)
+ * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
+ * room for all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB in all: 96 MiB before it,
+ * 2304 behind; mixtral, 2048: 896 before it; over 32, e_down's accumulator in rows of lanes, 2304:
+ * all moments of 1152 before it). */
+static bool is_early(const struct row *r, uint32_t first)
 {
     const struct hb_lower *lo = r->lo;
-    if (r->loop)
-        return end < r->weight_count;
-    return hb_leaf_all_bytes(lo, r->weights[first].leaf[0]) <= lo->input_bytes;
+    int64_t own = hb_leaf_all_bytes(lo, r->weights[first].leaf[0]), most = 0;
+    for (uint32_t i = 0; r->loop && i < lo->leaf_count; i++)
+        most = hb_larger(most, lo->p->bufs[lo->leaves[i].accum].bytes);
+    return r->loop ? own < most : own <= lo->input_bytes;
 }
 
 /* Of both weights of each update from one on. */
@@ -431,7 +434,7 @@ static void fetch_early(struct row *r)
 {
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
         end = end_of_size(r, i);
-        for (int k = 0; k < HB_LEAF_STATES && is_early(r, i, end); k++)
+        for (int k = 0; k < HB_LEAF_STATES && is_early(r, i); k++)
             fetch_states(r, i, end, k);
     }
 }
@@ -448,7 +451,7 @@ static void add_list(struct row *r)
 {
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
         end = end_of_size(r, i);
-        bool turns = !is_early(r, i, end);
+        bool turns = !is_early(r, i);
         fetch_states(r, i, end, MOMENT);
         for (uint32_t w = i; w < end; w++)
             add_weight(r, &r->weights[w], turns);

@@ -279,6 +279,13 @@ static uint32_t log_sums(struct hb_lower *lo, const struct hb_loss_pass *c)
     return logs;
 }
 
+/* A split vocabulary's labels are read first, the gradient reads what is before the cast (Qwen 3
+ * 8B, fsdp 32, tensor 2, v6e: f32 to 165, the gradient at 184; tensor 1: 174, 159). */
+static bool reads_labels_first(const struct hb_lower *lo, const struct hb_loss_pass *c)
+{
+    return c->before != HB_NONE && lo->local.vocab != lo->spec->model.vocab;
+}
+
 void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
 {
     c->dlogits = c->logits;
@@ -289,9 +296,7 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
         c->dlogits = logits_temp(lo, "gradient of the logits", c->seq, lo->compute);
     read_logits(lo, c);
     struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
-    /* A split vocabulary's labels are read first, the gradient reads what is before the cast (Qwen
-     * 3 8B, fsdp 32, tensor 2, v6e: f32 to 165, the gradient at 184; tensor 1: 174, 159). */
-    if (c->before == HB_NONE || lo->local.vocab == lo->spec->model.vocab)
+    if (!reads_labels_first(lo, c))
         hb_emit_read(&e, c->logits);
     if (hb_head_own_loss(lo))
         hb_emit_read(&e, log_sums(lo, c));
@@ -608,7 +613,7 @@ static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x
     if (between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, true);
     uint32_t g = hb_loss_grad_through(lo, &c);
-    if (hb_head_label_behind(lo))
+    if (hb_head_label_behind(lo) && !reads_labels_first(lo, &c))
         hb_emit_mark(lo, "the labels' logits", c.logits, HB_NONE);
     if (!between)
         hb_turn_sent(lo, HB_TURN_IN_LOSS, false);

@@ -66,6 +66,5 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo);
 bool hb_weight_head_scattered(const struct hb_lower *lo);
 /* The same in two steps: a sum that is whole, and each device's part of it. */
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full);
-void hb_weight_own_grad(struct hb_lower *lo, uint32_t leaf, uint32_t sum);
 
 #endif

@@ -70,7 +70,8 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
 
 bool hb_body_sorts_beside(const struct hb_body *b)
 {
-    return hb_gathers_beside(b->lo) && hb_layer_sorts_rows(&b->y->block->moe);
+    const struct hb_block *block = b->y->block;
+    return hb_gathers_beside(b->lo) && hb_block_mixes(block) && hb_layer_sorts_rows(&block->moe);
 }
 
 /* XLA:TPU's list puts off what adds most. Gathered experts of the einsum: a weight's gradient comes
@@ -120,6 +121,18 @@ static bool is_spread_at_once(const struct hb_body *b, const struct hb_step_op *
            b->y->values[s->in[0]].producer >= 0 && !hb_spread_is_down(b, s);
 }
 
+/* v5e hides the fetch of what the next trip begins with behind a product that only the trip's end
+ * waits for, one of the MLP's: its two of d_ff wait through the attention (yi-6b over 64, layer
+ * inputs on the host: fusion.553, bf16[4096,11008], behind the fetch; six of eight such dumps, the
+ * gate's in two; what attention or the MLP fetches for itself, q or attn_out, is hidden there). */
+static bool fills_fetch(const struct hb_body *b, const struct hb_step_op *s)
+{
+    static const uint32_t begun =
+        1u << HB_TN_LAYER_IN | 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP | 1u << HB_TN_MLP_ACT;
+    bool up = (b->y->values[s->out[0]].tags & 1u << HB_TN_MLP_UP) != 0;
+    return up && (b->y->block->remat.offload & begun) != 0;
+}
+
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base), the MLP's last one before its weight is gathered, and the others at the end of the
  * layer, each just before its own sum. On v5e the MLP's all come first (8B-L16,v5e,f64: three
@@ -135,7 +148,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_LATE;
     bool sorted = l->rank == HB_LEAF_RANK && hb_layer_sorts_rows(&b->y->block->moe);
     if (hb_gathers_beside(b->lo) && l->held && l->rank > 1 && !sorted)
-        return HB_WHEN_FIRST;
+        return fills_fetch(b, s) ? HB_WHEN_LATE : HB_WHEN_FIRST;
     if (is_gathered_experts(b, l))
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);
     if (waits_for_fusion(b, s))

@@ -271,6 +271,22 @@ static void v5e_makes_room_for_a_trip_taken_out(void **state)
     assert_false(lives_at(&full, room, "gradient of the head"));
 }
 
+/* yi-6b over 64 of v5e: layer inputs of the next trip come while a weight's gradient is made, after
+ * the attention's backward pass; where layers send nothing, or q alone, it comes with its own. */
+static void a_product_fills_the_fetch(void **state)
+{
+    (void)state;
+#define V5E(...) DENSE("hardware.device=tpu-v5e", "mesh.fsdp=64", "batch.global=64", __VA_ARGS__)
+    const char *names = "remat.policy=names", *end = "backward of flash attention";
+    const char *made = "gradient of block.w_up";
+    struct low inputs = V5E(names, "remat.offload=[layer_in]");
+    struct low query = V5E(names, "remat.offload=[q]");
+    struct low none = V5E(SAME);
+    assert_true(find_op(&inputs, made) > find_op(&inputs, end));
+    assert_true(find_op(&query, made) < find_op(&query, end));
+    assert_true(find_op(&none, made) < find_op(&none, end));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +304,7 @@ int main(void)
         TEST(a_trip_taken_out_waits_behind_other_runs),
         TEST(a_trip_taken_out_meets_states),
         TEST(v5e_makes_room_for_a_trip_taken_out),
+        TEST(a_product_fills_the_fetch),
     };
     return cmocka_run_group_tests_name("lower_host", tests, NULL, NULL);
 }

@@ -74,12 +74,26 @@ static void the_norm_takes_the_loss_along(void **state)
     assert_false(lives_at(&plain, LOGITS, BACKWARD));
 }
 
+/* qwen3-4b over 8 of v5e with its loss in 8 chunks: f32[151936,320] a second time; not with the
+ * loss in one, nor of whole rows of lanes. */
+static void chunks_read_the_table_by_word(void **state)
+{
+    (void)state;
+    const char *copy = "embedding, in the layout of its gradient", *d = "model.d_model=2560";
+    struct low chunks = TIED(d, "mesh.fsdp=8", "loss.chunks=8");
+    struct low whole = TIED(d, "mesh.fsdp=8");
+    struct low rows = TIED("model.d_model=2048", "mesh.fsdp=8", "loss.chunks=8");
+    assert_true(lives_at(&chunks, copy, BACKWARD));
+    assert_int_equal(find(&whole, copy), HB_NONE);
+    assert_int_equal(find(&rows, copy), HB_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_narrow_gradient_is_made_at_once), TEST(few_tokens_leave_the_table_to_the_end),
         TEST(the_sequence_of_a_tied_ring),       TEST(probabilities_find_no_place),
-        TEST(the_norm_takes_the_loss_along),
+        TEST(the_norm_takes_the_loss_along),     TEST(chunks_read_the_table_by_word),
     };
     return cmocka_run_group_tests_name("lower_tied", tests, NULL, NULL);
 }
