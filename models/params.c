@@ -3,6 +3,8 @@
  * (tests/unit/test_zoo.c). */
 #include "models/params.h"
 
+#include <math.h>
+
 #include "base/size.h"
 
 static int64_t mul3(int64_t a, int64_t b, int64_t c)
@@ -86,6 +88,12 @@ int64_t hb_params_router(const struct hb_model *model, const struct hb_block *bl
 int64_t hb_params_norms(const struct hb_model *model, const struct hb_block *block)
 {
     return hb_mul_sat(block->post_norm ? 4 : 2, count_norm(block->norm, model->d_model));
+}
+
+int64_t hb_params_capacity(const struct hb_moe *moe, int64_t seq)
+{
+    double even = (double)seq * (double)moe->top_k / (double)moe->experts * moe->capacity_factor;
+    return hb_round_up((int64_t)ceil(even - 1e-9), 4);
 }
 
 static void add_to(int64_t *sum, int64_t layers, int64_t each)

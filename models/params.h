@@ -30,4 +30,7 @@ int64_t hb_params_expert(const struct hb_model *model, const struct hb_block *bl
 int64_t hb_params_router(const struct hb_model *model, const struct hb_block *block);
 int64_t hb_params_norms(const struct hb_model *model, const struct hb_block *block);
 
+/* Tokens of a sequence that an expert of the einsum dispatch has room for. */
+int64_t hb_params_capacity(const struct hb_moe *moe, int64_t seq);
+
 #endif

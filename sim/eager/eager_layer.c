@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "models/dtype.h"
 #include "sim/eager/knapsack.h"
+#include "sim/eager/timed.h"
 #include "sim/eager/titan.h"
 
 /* Bytes an element, forwards and backwards. */
@@ -85,22 +86,6 @@ static void add_kernel(struct hb_eager *e, struct hb_eager_layer *l, const char 
 
 /* --- products --- */
 
-static enum hb_dtype linear_dtype(const struct hb_eager *e)
-{
-    switch (e->spec->precision.fp8) {
-    case HB_FP8_NONE:
-        return e->spec->precision.compute;
-    case HB_FP8_TENSORWISE:
-    case HB_FP8_ROWWISE:
-    case HB_FP8_BLOCKWISE:
-    case HB_FP8_MXFP8:
-        return HB_DT_F8;
-    case HB_FP8_NVFP4:
-        return HB_DT_F4;
-    }
-    return e->spec->precision.compute;
-}
-
 /* Transformer Engine keeps quantised weights over the microbatches. */
 static bool quantises_weights(const struct hb_eager *e)
 {
@@ -157,7 +142,7 @@ static struct hb_piece *add_linear(struct hb_eager *e, struct hb_eager_layer *l,
 {
     bool fusion = e->spec->runtime.framework == HB_FW_MEGATRON && e->spec->runtime.grad_fusion;
     bool wide = e->spec->precision.grads == HB_GRADS_F32;
-    enum hb_dtype dtype = linear_dtype(e);
+    enum hb_dtype dtype = hb_timed_linear_dtype(&e->spec->precision);
     struct hb_piece m = {.name = name,
                          .kind = HB_OP_MATMUL,
                          .flops = 2 * s.rows * s.cols * s.depth * s.batch,

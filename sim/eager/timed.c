@@ -16,6 +16,22 @@ static bool is_head(const struct hb_spec *s, const struct hb_op *op)
            op->phase == HB_PHASE_LOSS;
 }
 
+enum hb_dtype hb_timed_linear_dtype(const struct hb_precision *precision)
+{
+    switch (precision->fp8) {
+    case HB_FP8_NONE:
+        return precision->compute;
+    case HB_FP8_TENSORWISE:
+    case HB_FP8_ROWWISE:
+    case HB_FP8_BLOCKWISE:
+    case HB_FP8_MXFP8:
+        return HB_DT_F8;
+    case HB_FP8_NVFP4:
+        return HB_DT_F4;
+    }
+    return precision->compute;
+}
+
 /* Attention without a kernel multiplies many small matrices side by side; linear layers do not. */
 static bool is_linear(const struct hb_spec *s, const struct hb_op *op)
 {
@@ -28,7 +44,7 @@ static void set_quantised(const struct hb_spec *s, struct hb_program *p)
     for (uint32_t i = 0; i < p->op_count; i++) {
         struct hb_op *op = &p->ops[i];
         if (is_linear(s, op))
-            op->dtype = s->precision.fp8 == HB_FP8_NVFP4 ? HB_DT_F4 : HB_DT_F8;
+            op->dtype = hb_timed_linear_dtype(&s->precision);
     }
 }
 

@@ -9,6 +9,9 @@
 
 struct hb_diag;
 
+/* Of the products of layers, 8-bit and 4-bit ones included. */
+enum hb_dtype hb_timed_linear_dtype(const struct hb_precision *precision);
+
 /* False (with a message) if a size leaves the range of int64. spec has passed hb_spec_timed. */
 bool hb_timed_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                     struct hb_program *out);

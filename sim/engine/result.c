@@ -1,6 +1,8 @@
-/* Model FLOPs are counted as in PaLM (Chowdhery et al. 2022, appendix B): 6 for each parameter
- * that a token passes and 12 for each score's head dimension, none for what is computed again, no
- * discount for causal masks. */
+/* Model FLOPs are 6 for each parameter that a token passes and is multiplied with, and 12 for each
+ * score's head dimension, of scores that the mask leaves: so do MaxText (its pull request 1988),
+ * Megatron-LM (since March 2025) and NeMo. PaLM (Chowdhery et al. 2022, appendix B) and torchtitan
+ * count whole squares, with which a long step's MFU is above 1. None for what is computed again,
+ * none for tokens that experts drop. */
 #include "sim/engine/result.h"
 
 #include <math.h>
@@ -16,20 +18,33 @@
 #include "sim/engine/step.h"
 #include "sim/engine/load.h"
 
+/* Keys that a query sees on average, of the layers of a unit in turn. */
+static double keys_seen(const struct hb_attention *a, double seq)
+{
+    double seen = 0;
+    for (int i = 0; i < a->window_count; i++) {
+        double window = (double)a->windows[i];
+        if (window == 0 && a->mask == HB_MASK_NONE)
+            seen += seq;
+        else if (window == 0 || window >= seq)
+            seen += seq / 2;
+        else
+            seen += window - window * window / (2 * seq);
+    }
+    return seen / a->window_count;
+}
+
 /* Scores of one token over all layers of a block, times their width for q k and for p v. */
 static double attention_flops(const struct hb_spec *spec, const struct hb_block *block)
 {
     const struct hb_attention *a = &block->attention;
-    double seen = 0, width = 2 * (double)a->head_dim;
+    double width = 2 * (double)a->head_dim;
     if (a->kind == HB_ATTN_NONE)
         return 0;
     if (a->kind == HB_ATTN_MLA)
         width = (double)a->qk_nope_head_dim + (double)a->qk_rope_head_dim + (double)a->v_head_dim;
-    for (int i = 0; i < a->window_count; i++) {
-        bool cut = a->windows[i] > 0 && a->windows[i] < spec->batch.seq;
-        seen += (double)(cut ? a->windows[i] : spec->batch.seq) / a->window_count;
-    }
-    return 6 * (double)block->repeat * (double)a->heads * width * seen;
+    return 6 * (double)block->repeat * (double)a->heads * width *
+           keys_seen(a, (double)spec->batch.seq);
 }
 
 /* Parameters that are looked up and multiplied with nothing: where the head is the words' table,
@@ -41,61 +56,41 @@ static double table_params(const struct hb_spec *spec, const struct hb_params *p
                         : params->embedding);
 }
 
-static double token_flops(const struct hb_spec *spec)
+/* Of a token's experts over all layers of a block, those that have no room for it for sure. */
+static double dropped_params(const struct hb_spec *spec, const struct hb_block *block)
+{
+    const struct hb_moe *m = &block->moe;
+    if (m->experts == 0 || m->dispatch != HB_DISPATCH_EINSUM)
+        return 0;
+    double room = (double)hb_params_capacity(m, spec->batch.seq) * (double)m->experts;
+    double dropped = fmax(0, (double)m->top_k - room / (double)spec->batch.seq);
+    return dropped * (double)block->repeat * (double)hb_params_expert(&spec->model, block);
+}
+
+/* What a step needs on each device, by no way of computing it less. */
+static double needed_flops(const struct hb_spec *spec)
 {
     struct hb_params params;
     hb_params_count(spec, &params);
-    double flops = 6 * ((double)params.active - table_params(spec, &params));
-    for (int i = 0; i < spec->model.block_count; i++)
-        flops += attention_flops(spec, &spec->model.blocks[i]);
-    return flops;
+    double products = (double)params.active - table_params(spec, &params) - (double)params.norm;
+    double scores = 0;
+    for (int i = 0; i < spec->model.block_count; i++) {
+        products -= dropped_params(spec, &spec->model.blocks[i]);
+        scores += attention_flops(spec, &spec->model.blocks[i]);
+    }
+    return (6 * products + scores) * (double)spec->batch.global * (double)spec->batch.seq /
+           (double)spec->hardware.count;
 }
 
 /* Per second, of the fastest type that its layers or its head multiply in. */
 static double peak_rate(const struct hb_result *r)
 {
+    const struct hb_spec *spec = r->spec;
     struct hb_cost cost;
     hb_cost_init(&cost, &r->program, r->device);
-    return fmax(hb_cost_peak_flops(&cost, r->spec->precision.compute),
-                hb_cost_peak_flops(&cost, r->spec->loss.dot));
-}
-
-static void rate_step(struct hb_result *r)
-{
-    const struct hb_spec *spec = r->spec;
-    double tokens = (double)spec->batch.global * (double)spec->batch.seq;
-    r->step_seconds = (double)r->timing.step_ns / 1e9;
-    if (!(r->step_seconds > 0))
-        return;
-    double peak = peak_rate(r) * r->step_seconds;
-    r->tokens_per_second = tokens / r->step_seconds;
-    if (peak > 0) {
-        r->mfu = token_flops(spec) * tokens / (double)spec->hardware.count / peak;
-        r->hfu = r->timing.flops / peak;
-    }
-}
-
-/* Of a layer's parameters; the rest are vectors, of which there are few in a row of a matrix. */
-#define MATRICES 0.98
-
-/* The products that no program can leave out: of matrices alone, half of each square of scores. A
- * capacity drops tokens, so that experts' may be left out where there is one. */
-static double least_flops(const struct hb_spec *spec)
-{
-    struct hb_params params;
-    hb_params_count(spec, &params);
-    double dropped = 0, scores = 0;
-    for (int i = 0; i < spec->model.block_count; i++) {
-        const struct hb_block *b = &spec->model.blocks[i];
-        if (b->moe.experts > 0 && b->moe.dispatch == HB_DISPATCH_EINSUM)
-            dropped += (double)b->repeat * (double)b->moe.top_k *
-                       (double)hb_params_expert(&spec->model, b);
-        scores += attention_flops(spec, b) / 2;
-    }
-    double products =
-        (double)params.active - table_params(spec, &params) - (double)params.norm - dropped;
-    return (6 * products * MATRICES + scores) * (double)spec->batch.global *
-           (double)spec->batch.seq;
+    double peak = hb_cost_peak_flops(&cost, hb_timed_linear_dtype(&spec->precision));
+    return fmax(peak, fmax(hb_cost_peak_flops(&cost, spec->precision.compute),
+                           hb_cost_peak_flops(&cost, spec->loss.dot)));
 }
 
 static double best_part(const struct hb_curve *c, double best)
@@ -110,18 +105,29 @@ static double best_part(const struct hb_curve *c, double best)
 static double fastest_rate(const struct hb_result *r)
 {
     const struct hb_device *dev = r->device;
-    struct hb_cost cost;
-    hb_cost_init(&cost, &r->program, dev);
-    double peak = peak_rate(r), part = 1;
-    if (r->spec->precision.fp8 != HB_FP8_NONE)
-        peak = fmax(peak,
-                    fmax(hb_cost_peak_flops(&cost, HB_DT_F8), hb_cost_peak_flops(&cost, HB_DT_F4)));
+    double part = 1;
     for (int i = 0; i < HB_RATE_COUNT; i++)
         part = best_part(&dev->matmul_curve[i], part);
     part = best_part(&dev->attention_forward_curve, part);
     part = best_part(&dev->attention_backward_curve, part);
     part = best_part(&dev->sdpa_forward_curve, part);
-    return peak * best_part(&dev->sdpa_backward_curve, best_part(&dev->grouped_curve, part));
+    return peak_rate(r) *
+           best_part(&dev->sdpa_backward_curve, best_part(&dev->grouped_curve, part));
+}
+
+static void rate_step(struct hb_result *r)
+{
+    const struct hb_spec *spec = r->spec;
+    double tokens = (double)spec->batch.global * (double)spec->batch.seq;
+    r->step_seconds = (double)r->timing.step_ns / 1e9;
+    if (!(r->step_seconds > 0))
+        return;
+    double peak = fastest_rate(r) * r->step_seconds;
+    r->tokens_per_second = tokens / r->step_seconds;
+    if (peak > 0) {
+        r->mfu = needed_flops(spec) / peak;
+        r->hfu = r->timing.flops / peak;
+    }
 }
 
 /* Of torch's steps it was found when ops were dated. */
@@ -137,6 +143,9 @@ static bool has_endless_op(const struct hb_result *r)
     return false;
 }
 
+/* Of needed_flops: the rest are vectors, of which there are few in a row of a matrix. */
+#define PRODUCTS 0.98
+
 static bool check_time(struct hb_diag *diag, const struct hb_result *r)
 {
     double fastest = fastest_rate(r);
@@ -147,7 +156,7 @@ static bool check_time(struct hb_diag *diag, const struct hb_result *r)
         return hb_error(diag, (struct hb_loc){0},
                         "an op of a step of '%s' takes more than 2^53 ns (104 days) on this device",
                         r->program.name);
-    double least = least_flops(r->spec) / (double)r->spec->hardware.count;
+    double least = PRODUCTS * needed_flops(r->spec);
     if (fastest > 0 && least / fastest > r->step_seconds)
         HB_BUG("a step of '%s' takes %g s, but its products take %g s at the device's peak: "
                "work of the program has got lost",

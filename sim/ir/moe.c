@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/size.h"
+#include "models/params.h"
 #include "sim/ir/moe_einsum.h"
 
 /* Each rank of the expert axis gathers all the axis's tokens and sorts out its own. */
@@ -32,13 +33,11 @@ static struct hb_moe_routed find_routed(const struct hb_lower *lo, const struct 
 {
     int64_t ep = hb_moe_ways(lo);
     int64_t tp = hb_ways(lo, HB_AX_TENSOR);
-    int64_t seq = lo->spec->batch.seq;
     struct hb_moe_routed r = {.batch = batch, .seq = lo->local.seq, .experts = m->experts};
     r.tokens = batch * r.seq;
     r.width = hb_div_up(
         m->d_ff, lo->spec->sharding.expert_tensor > 0 ? lo->spec->sharding.expert_tensor : tp);
-    double even = (double)seq * (double)m->top_k / (double)m->experts * m->capacity_factor;
-    r.capacity = hb_round_up((int64_t)ceil(even - 1e-9), 4);
+    r.capacity = hb_params_capacity(m, lo->spec->batch.seq);
     r.expert_batch = batch;
     r.rows = hb_mul_sat(r.tokens, m->top_k);
     r.masked = m->experts;

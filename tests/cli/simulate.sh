@@ -18,11 +18,11 @@ out_has 'tokens/s ('
 out_has 'exposed: compute stands still and waits for it'
 err_is ''
 
-# A measured profile may beat the data sheet: what it says it reaches is no fault.
+# A measured profile may beat the data sheet: what it says it reaches is the peak, and no fault.
 sed -e 's/^name: .*/name: mine/' -e 's/^\(matmul_curve_bf16\): .*/\1: [[[1024, 1.9]], ds]/' \
     -e 's/^\(attention_[a-z]*_curve\): .*/\1: [[[1024, 1.9]], ds]/' hw/db/nvidia-h100.yaml >"$work/mine.yaml"
 expect 0 hbmsim simulate $model --set "hardware.device=$work/mine.yaml"
-out_has ', MFU 1'
+ok 'MFU is of what the profile reaches' grep -q ', MFU [1-9][0-9][.]' "$work/out"
 # An op that takes longer than the clock counts has no time: said, not cut off.
 sed -e 's/^name: .*/name: mine/' -e 's/^peak_bf16_flops: .*/peak_bf16_flops: [1e4, ds]/' \
     hw/db/nvidia-h100.yaml >"$work/mine.yaml"
