@@ -85,6 +85,7 @@ struct walk {
     /* Ops before it; those whose results wait no longer are dropped when they are met. */
     uint32_t *waiting;
     uint32_t waiting_count, waiting_cap;
+    uint32_t idle; /* of these the first that free nothing until an op is made again */
 };
 
 int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes, bool host)
@@ -145,11 +146,6 @@ static void find_homes(struct again *a)
     }
 }
 
-static bool is_asynchronous(const struct item *x)
-{
-    return x->op.kind == HB_OP_DONE || x->op.stream != HB_STREAM_COMPUTE;
-}
-
 static bool is_fetch(const struct item *x)
 {
     return x->op.stream == HB_STREAM_H2D;
@@ -170,10 +166,11 @@ static void find_plain(struct again *a)
     }
     for (uint32_t i = 0; i < a->item_count; i++) {
         const struct item *x = &a->items[i];
+        bool apart = x->op.kind == HB_OP_DONE || x->op.stream != HB_STREAM_COMPUTE;
         for (uint32_t r = 0; r < ref_count(x); r++) {
             struct value *v = value_of(a, x, r);
             bool makes = r >= x->op.read_count;
-            if (x->op.loop != v->home || (is_asynchronous(x) && !is_fetch(x) && !is_gather(a, x)) ||
+            if (x->op.loop != v->home || (apart && !is_fetch(x) && !is_gather(a, x)) ||
                 makes != (v->maker == i))
                 v->plain = false;
         }
@@ -378,18 +375,19 @@ static int64_t freed_by(const struct walk *w, const struct item *x, bool *out_mo
 
 static uint32_t find_best(struct walk *w)
 {
-    uint32_t best = HB_NONE, left = 0;
+    uint32_t best = HB_NONE, left = w->idle;
     int64_t best_cost = INT64_MAX;
-    for (uint32_t i = 0; i < w->waiting_count; i++) {
+    bool idle = true;
+    for (uint32_t i = w->idle; i < w->waiting_count; i++) {
         const struct item *x = &w->a->items[w->waiting[i]];
         bool moves;
         if (!may_repeat(w, x) || !waits(w, x))
             continue;
         w->waiting[left++] = w->waiting[i];
-        if (is_at_hand(w, x))
-            continue;
-        int64_t freed = freed_by(w, x, &moves);
-        int64_t cost = freed <= 0 ? INT64_MAX : moves ? 0 : w->limit / freed;
+        int64_t freed = is_at_hand(w, x) ? INT64_MAX : freed_by(w, x, &moves);
+        idle = idle && freed <= 0;
+        w->idle += idle;
+        int64_t cost = freed <= 0 || freed == INT64_MAX ? INT64_MAX : moves ? 0 : w->limit / freed;
         if (cost >= best_cost)
             continue;
         best = w->waiting[i];
@@ -523,6 +521,7 @@ static void repeat_op(struct walk *w, uint32_t old)
         w->now -= waits ? a->values[from->refs[r]].bytes : 0;
     }
     a->item_count++;
+    w->idle = 0;
     x->moved = moves;
     x->tired = moves && from->moved;
     from->gone = moves;
@@ -578,6 +577,12 @@ static void defer_copies(struct walk *w)
 static bool is_early(const struct again *a, const struct item *x)
 {
     return x->op.write_count == 1 && a->p->bufs[x->refs[x->op.read_count]].early;
+}
+
+/* What a walk that defers asks of those that wait. */
+static bool may_defer(const struct again *a, const struct item *x)
+{
+    return x->op.kind == HB_OP_COPY || is_fetch(x) || is_early(a, x);
 }
 
 /* One after another, until what is at hand fits; v5e's rooms for rings, too (seven dumps of 14.3
@@ -647,7 +652,8 @@ static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit, b
         peak = hb_larger(peak, hb_add_sat(w.now, inside_of(&w)));
         visit_unit(&w, w.at, end_touch);
         a->items[w.at.first].turn = w.turn;
-        if (w.at.loop == HB_NONE && limit < INT64_MAX)
+        const struct item *x = &a->items[w.at.first];
+        if (w.at.loop == HB_NONE && limit < INT64_MAX && (!defers || may_defer(a, x)))
             wait_for(&w, w.at.first);
     } while (next_unit(&w, &w.at));
     if (loop != HB_NONE)
