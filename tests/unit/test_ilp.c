@@ -10,6 +10,7 @@
 #include "solver/brute.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
+#include "tests/prop/seed.h"
 #include "tests/unit/made_segment.h"
 
 enum { PROGRAMS = 40, POLICIES = 6 };
@@ -111,10 +112,10 @@ static void test_agrees(void **state)
     struct hb_rng rng = hb_rng_seed(31);
     char folder[] = "/tmp/hbmsim-ilp-XXXXXX", lp[64];
     bool cbc = has_cbc();
-    int compared = 0, infeasible = 0, proven = 0;
+    int programs = (int)prop_cases(PROGRAMS), compared = 0, infeasible = 0, proven = 0;
     assert_non_null(mkdtemp(folder));
     snprintf(lp, sizeof lp, "%s/program.lp", folder);
-    for (int tries = 0; compared + infeasible < PROGRAMS && tries < 10 * PROGRAMS; tries++) {
+    for (int tries = 0; compared + infeasible < programs && tries < 10 * programs; tries++) {
         struct sample s = {.arena = hb_arena_new()};
         struct hb_ilp_answer answer;
         if (draw_sample(&s, &rng) && draw_limits(&s, &rng)) {
@@ -136,7 +137,7 @@ static void test_agrees(void **state)
     print_message("# %d integer programs agree with the walk%s; %d without a solution; %d proven\n",
                   compared, cbc ? " and with CBC" : " (CBC is not installed: not compared with it)",
                   infeasible, proven);
-    assert_true(compared >= PROGRAMS / 2);
+    assert_true(compared >= programs / 2);
     assert_true(proven >= (compared + infeasible) * 8 / 10);
 }
 
@@ -177,28 +178,28 @@ static int check_tight(struct sample *s, int *out_close)
 static void test_keeps_what_just_fits(void **state)
 {
     (void)state;
-    enum { SPECS = 40 };
+    int specs = (int)prop_cases(40);
     struct hb_rng rng = hb_rng_seed(53);
     int compared = 0, close = 0;
-    for (int tries = 0; tries < SPECS; tries++) {
+    for (int tries = 0; tries < specs; tries++) {
         struct sample s = {.arena = hb_arena_new(), .policies = tries % 2 ? 1 : POLICIES};
         if (draw_sample(&s, &rng) && draw_limits(&s, &rng))
             compared += check_tight(&s, &close);
         hb_arena_free(s.arena);
     }
-    print_message("# %d kept; %d of %d bounds of memory close\n", compared, close, SPECS);
-    assert_true(compared > SPECS);
-    assert_true(close > SPECS / 2);
+    print_message("# %d kept; %d of %d bounds of memory close\n", compared, close, specs);
+    assert_true(compared > specs);
+    assert_true(close > specs / 2);
 }
 
 /* What is said of a program is proven, and a little more than that is not. */
 static void test_proves_no_more(void **state)
 {
     (void)state;
-    enum { SPECS = 60 };
+    int specs = (int)prop_cases(60);
     struct hb_rng rng = hb_rng_seed(61);
     int optimal = 0, proven = 0;
-    for (int tries = 0; tries < SPECS; tries++) {
+    for (int tries = 0; tries < specs; tries++) {
         struct sample s = {.arena = hb_arena_new()};
         struct hb_ilp_answer answer;
         if (draw_sample(&s, &rng) && draw_limits(&s, &rng)) {
@@ -213,7 +214,7 @@ static void test_proves_no_more(void **state)
         hb_arena_free(s.arena);
     }
     print_message("# %d of %d proven\n", proven, optimal);
-    assert_true(optimal > SPECS / 2 && proven > optimal * 17 / 20);
+    assert_true(optimal > specs / 2 && proven > optimal * 17 / 20);
 }
 
 /* Malformed input to GLPK must not end the process: the hook gives a LIMIT. Budgets at the ends of
@@ -298,10 +299,10 @@ static void check_made(const struct made *m, struct hb_rng *rng, int *out_counts
 static void test_is_the_best_of_lines(void **state)
 {
     (void)state;
-    enum { SEGMENTS = 400 };
+    int segments = (int)prop_cases(400);
     struct hb_rng rng = hb_rng_seed(79);
     int counts[3] = {0}, proven = 0;
-    for (int n = 0; n < SEGMENTS; n++) {
+    for (int n = 0; n < segments; n++) {
         struct made m = {.arena = hb_arena_new(), .straight = true};
         made_draw(&m, &rng);
         check_made(&m, &rng, counts, &proven);
@@ -309,8 +310,8 @@ static void test_is_the_best_of_lines(void **state)
     }
     print_message("# %d best, %d without a solution, %d proven\n", counts[HB_ILP_OPTIMAL],
                   counts[HB_ILP_INFEASIBLE], proven);
-    assert_true(proven > SEGMENTS * 9 / 10);
-    assert_true(counts[HB_ILP_OPTIMAL] > SEGMENTS / 3 && counts[HB_ILP_INFEASIBLE] > SEGMENTS / 8);
+    assert_true(proven > segments * 9 / 10);
+    assert_true(counts[HB_ILP_OPTIMAL] > segments / 3 && counts[HB_ILP_INFEASIBLE] > segments / 8);
 }
 
 static double part(struct hb_rng *rng)
@@ -361,8 +362,8 @@ static void test_linear_bounds_hold(void **state)
     struct hb_rng rng = hb_rng_seed(11);
     struct hb_arena *arena = hb_arena_new();
     struct linear l;
-    int tight = 0, infeasible = 0;
-    for (int n = 0; n < LINEAR; n++) {
+    int rows = (int)prop_cases(LINEAR), tight = 0, infeasible = 0;
+    for (int n = 0; n < rows; n++) {
         draw_linear(&l, &rng);
         enum hb_ilp_status status = hb_ilp_linear(arena, &l.lp);
         assert_int_not_equal(status, HB_ILP_INFEASIBLE);
@@ -373,8 +374,8 @@ static void test_linear_bounds_hold(void **state)
         infeasible += hb_ilp_linear(arena, &l.lp) == HB_ILP_INFEASIBLE;
     }
     hb_arena_free(arena);
-    print_message("# %d of %d bounded, %d infeasible\n", tight, LINEAR, infeasible);
-    assert_true(tight > LINEAR * 9 / 10 && infeasible > LINEAR * 9 / 10);
+    print_message("# %d of %d bounded, %d infeasible\n", tight, rows, infeasible);
+    assert_true(tight > rows * 9 / 10 && infeasible > rows * 9 / 10);
 }
 
 int main(void)
