@@ -110,10 +110,11 @@ static struct stay find_stay(const struct hb_building *w, const struct hb_outlin
         stay.broken = !whole;
         return stay;
     }
-    stay.state[HB_PART_BEFORE] = start < first || (start < own && start == first);
-    stay.state[HB_PART_AFTER] = end > last || (end >= own_end && end == last);
-    stay.broken = (start > first && start < own) || start >= own_end || end < own ||
-                  (end >= own_end && end < last);
+    bool before = start < own, after = end >= own_end;
+    stay.state[HB_PART_BEFORE] = before && start <= first;
+    stay.state[HB_PART_AFTER] = after && end >= last;
+    stay.broken = before != stay.state[HB_PART_BEFORE] || after != stay.state[HB_PART_AFTER] ||
+                  start >= own_end || end < own;
     stay.state[HB_PART_OWN] = start <= own && end >= own_end - 1;
     stay.partial = !stay.state[HB_PART_OWN];
     stay.from = (uint32_t)((start > own ? start : own) - own);
