@@ -139,14 +139,14 @@ static int64_t op_scratch_bytes(const struct hb_program *p, const struct hb_op *
     return sum;
 }
 
-/* Neither arguments nor outputs. */
+/* No outputs; no argument is a gradient. */
 static int64_t gradients_around(const struct hb_program *p, const struct hb_live *live,
                                 uint32_t count, const struct hb_loop *loop)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct hb_buf *b = &p->bufs[live[i].buf];
-        if (b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM && live[i].start >= 0 &&
+        if (b->category == HB_CAT_GRADIENTS && b->space == HB_SPACE_HBM &&
             live[i].start < (int64_t)loop->first_op && live[i].end >= (int64_t)loop->end_op &&
             live[i].end < (int64_t)p->op_count)
             sum = hb_add_sat(sum, live[i].bytes);
