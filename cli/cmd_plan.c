@@ -50,12 +50,18 @@ struct options {
     struct hb_planned planned;
 };
 
+/* More than settings. */
+static bool is_told(const struct options *o)
+{
+    return o->emit == HB_EMIT_NONE || o->common.json;
+}
+
 static void fill_ask(struct hb_env *env, const struct options *o, const struct hb_spec *spec,
                      const struct hb_device *device, struct hb_plan_ask *ask)
 {
     hb_plan_ask_make(env, spec, device, ask);
     ask->lp_stem = o->write_lp;
-    ask->keep_runs = o->certificate != NULL;
+    ask->keep_runs = o->certificate || is_told(o);
     if (o->objective >= 0)
         ask->objective = (enum hb_objective)o->objective;
     if (o->budget_bytes > 0)
@@ -129,16 +135,19 @@ static void price_budgets(const struct hb_plan_ask *ask, struct hb_plan_answer *
         a->price_count++;
 }
 
-/* What the margin costs: against the best that fills the budget. */
-static void price_margin(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+/* What the margin costs: against the best that fills the budget; null: none, or not asked. */
+static const struct hb_plan *price_margin(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
 {
     struct hb_plan *bare = hb_arena_alloc(ask->env->arena, 1, sizeof *bare);
     if (a->margin.kind == HB_MARGIN_NONE || ask->objective == HB_OBJ_MEMORY)
-        return;
+        return NULL;
     struct hb_plan_ask again = hb_margin_without(ask, a->plan);
     again.near = a->near;
-    if (hb_plan_find(ask->env->arena, &again, bare) && bare->found && bare->status != HB_PLAN_LIMIT)
-        a->bare = &bare->best;
+    if (!hb_plan_find(ask->env->arena, &again, bare) || !bare->found ||
+        bare->status == HB_PLAN_LIMIT)
+        return NULL;
+    a->bare = &bare->best;
+    return bare;
 }
 
 /* The smallest peak, and the fewest devices on which one fits. */
@@ -334,7 +343,9 @@ static bool explain(const struct options *o, const struct hb_plan_ask *ask,
         price_budgets(ask, a);
     if (!a->plan->found)
         made = explain_none(ask, a) || !ask->env->diag->errors;
-    price_margin(ask, a);
+    const struct hb_plan *bare = price_margin(ask, a);
+    if (a->plan->found && ask->objective != HB_OBJ_MEMORY && ask->spec->compiler != HB_TORCH)
+        hb_nearly_find(ask->env->arena, ask, a->plan, bare, &a->nearly);
     hb_interrupt_release(ask->env, &before);
     return made;
 }
@@ -350,8 +361,7 @@ static int answer_plan(struct hb_env *env, const struct options *o, struct hb_pl
     int status = check_verified(env, o, &answer);
     if (status != HB_EXIT_YES)
         return status;
-    bool told = o->emit == HB_EMIT_NONE || o->common.json || !plan.found;
-    if (told && !explain(o, ask, &answer))
+    if ((is_told(o) || !plan.found) && !explain(o, ask, &answer))
         return HB_EXIT_INPUT;
     print_answer(env, o, &answer);
     if (answer.exhaust_ran && !answer.exhaust_agrees)

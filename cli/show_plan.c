@@ -412,6 +412,23 @@ static void show_alternatives(const struct page *g)
     }
 }
 
+static void show_nearly(const struct page *g)
+{
+    static const char *const words[] = {"leaves less free", "may not fit", "does not fit"};
+    const struct hb_nearly *n = &g->a->nearly;
+    if (n->count)
+        fprintf(g->out, "\nFaster, and refused for memory:\n");
+    for (uint32_t i = 0; i < n->count; i++) {
+        const struct hb_candidate *c = &n->list[i].candidate;
+        fprintf(g->out, "  %+6.2f %%  %s: %s", 100 * (c->value / g->a->plan->best.value - 1),
+                hb_show_plan_name(g->env, n->plan, c), size_text(g, c->peak_bytes));
+        if (g->a->ask->confidence > 0)
+            fprintf(g->out, ", up to %s", size_text(g, n->list[i].high_bytes));
+        fprintf(g->out, ": %s (%s too much)\n", words[n->list[i].verdict],
+                size_text(g, n->list[i].too_much_bytes));
+    }
+}
+
 static void show_prices(const struct page *g)
 {
     for (uint32_t i = 0; i < g->a->price_count; i++) {
@@ -591,6 +608,7 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     show_host(&g);
     show_filled(&g);
     show_alternatives(&g);
+    show_nearly(&g);
     show_prices(&g);
     show_search(&g);
 }

@@ -8,6 +8,7 @@
 #include "plots/pareto.h"
 #include "sim/engine/result.h"
 #include "solver/margin.h"
+#include "solver/nearly.h"
 
 struct hb_env;
 struct hb_node;
@@ -19,6 +20,7 @@ struct hb_plan_answer {
     const struct hb_plan *plan;
     struct hb_margin margin;
     const struct hb_candidate *bare;    /* the best without the margin; null: none, not asked */
+    struct hb_nearly nearly;            /* faster, and refused for memory */
     const struct hb_spec *spec;         /* of the plan, or of the smallest configuration */
     const struct hb_result *result;     /* the engine's, of spec */
     const struct hb_plan *smallest;     /* where nothing fits: the search for the least memory */

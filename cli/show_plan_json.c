@@ -30,6 +30,30 @@ static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb
     hb_json_object_end(j);
 }
 
+static void put_nearly(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
+{
+    hb_json_key(j, "refused");
+    hb_json_array(j);
+    for (uint32_t i = 0; i < a->nearly.count; i++) {
+        const struct hb_nearly_one *one = &a->nearly.list[i];
+        const struct hb_candidate *c = &one->candidate;
+        struct hb_spec spec;
+        hb_plan_spec(env->arena, a->nearly.plan, c, &spec);
+        hb_json_object(j);
+        hb_json_put_text(j, "name", hb_show_plan_name(env, a->nearly.plan, c));
+        hb_json_put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
+        hb_json_put_real(j, "better_by", 1 - c->value / a->plan->best.value);
+        hb_json_put_int(j, "peak_bytes", c->peak_bytes);
+        hb_json_put_int(j, "high_bytes", one->high_bytes);
+        hb_json_put_int(j, "too_much_bytes", one->too_much_bytes);
+        hb_json_put_text(j, "verdict", hb_verdict_name(one->verdict));
+        hb_json_key(j, "plan");
+        hb_json_node(j, hb_schema_emit(env->arena, &spec, false));
+        hb_json_object_end(j);
+    }
+    hb_json_array_end(j);
+}
+
 /* What is kept free for it, and what the plan's objective is worse by than without: null where that
  * was not asked. */
 static void put_margin(struct hb_json *j, const struct hb_plan_answer *a)
@@ -112,6 +136,7 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     for (uint32_t i = 0; i < a->plan->alternative_count; i++)
         put_candidate(j, env, a->plan, &a->plan->alternatives[i]);
     hb_json_array_end(j);
+    put_nearly(j, env, a);
     hb_json_key(j, "prices");
     hb_json_array(j);
     for (uint32_t i = 0; i < a->price_count; i++) {

@@ -37,11 +37,44 @@ import json, sys
 filled = json.load(open('$work/out'))['filled_in']
 sys.exit(filled.get('precision.params') != 'f32' or filled.get('compiler') != 'xla-tpu' or 'batch.seq' in filled)"
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives prices '
+ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives refused prices '
 ok 'each cell has its line in the certificate' test \
     "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
 step=$(number step_seconds)
 peak=$(number peak_bytes)
+
+# What is faster and refused for memory: each is what simulate says of it, and needs more than the
+# one before it.
+expect 0 hbmsim plan "$work/small.yaml" --json --budget 261743360
+cp "$work/out" "$work/refused.json"
+cat >"$work/refused.py" <<'END'
+import json, subprocess, sys
+answer = json.load(open(sys.argv[1]))
+step, more = answer["prediction"]["step_seconds"], 0
+for r in answer["refused"]:
+    said = subprocess.run([sys.argv[2], "simulate", "-", "--json"], input=json.dumps(r["plan"]), text=True,
+                          stdout=subprocess.PIPE).stdout
+    s = json.loads(said)
+    assert s["peak_bytes"] == r["peak_bytes"] and s["interval"]["high_bytes"] == r["high_bytes"], r
+    assert abs(s["step_seconds"] / r["step_seconds"] - 1) < 1e-9, r
+    assert r["too_much_bytes"] > more and r["high_bytes"] > answer["budget_bytes"], r
+    assert r["step_seconds"] < step * 0.999 and r["better_by"] > 0, r
+    tight = s["interval"]["low_bytes"] <= answer["budget_bytes"]
+    assert r["verdict"] == ("tight" if tight else "does not fit"), r
+    step, more = r["step_seconds"], r["too_much_bytes"]
+print(len(answer["refused"]))
+END
+expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
+out_has 3
+expect 0 hbmsim plan "$work/small.yaml" --budget 261743360
+out_has 'Faster, and refused for memory:'
+out_has 'may not fit (8.52 MiB too much)'
+expect 0 hbmsim plan "$work/small.yaml" --json --budget 261743360 --margin none
+out_has '"verdict": "tight"'
+expect 0 hbmsim plan "$work/small.yaml" --json --margin 90%
+out_has '"verdict": "fits"'
+expect 0 hbmsim plan "$work/small.yaml" --json --objective memory
+out_has '"refused": []'
 
 # The plan is a configuration like any other.
 expect 0 hbmsim plan "$work/small.yaml" --emit yaml -o "$work/plan.yaml"
