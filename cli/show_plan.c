@@ -427,6 +427,13 @@ static void show_nearly(const struct page *g)
         fprintf(g->out, ": %s (%s too much)\n", words[n->list[i].verdict],
                 size_text(g, n->list[i].too_much_bytes));
     }
+    if (!n->has_roomier)
+        return;
+    const struct hb_plan *p = g->a->plan;
+    fprintf(g->out, "\nWith more room:\n  %+6.2f %%  %s: %s (%s less)\n",
+            100 * (n->roomier.value / p->best.value - 1),
+            hb_show_plan_name(g->env, n->plan, &n->roomier), size_text(g, n->roomier.peak_bytes),
+            size_text(g, p->best.peak_bytes - n->roomier.peak_bytes));
 }
 
 static void show_prices(const struct page *g)

@@ -52,6 +52,11 @@ static void put_nearly(struct hb_json *j, struct hb_env *env, const struct hb_pl
         hb_json_object_end(j);
     }
     hb_json_array_end(j);
+    hb_json_key(j, "roomier");
+    if (a->nearly.has_roomier)
+        put_candidate(j, env, a->nearly.plan, &a->nearly.roomier);
+    else
+        hb_json_null(j);
 }
 
 /* What is kept free for it, and what the plan's objective is worse by than without: null where that

@@ -8,8 +8,8 @@
 
 /* Of those that were refused so many are run whole, the least above their limits first, each by a
  * 200th of the budget above the one before; what is told is each faster by a thousandth. */
-enum { MOST_LOOKED = 12, STEPS = 200 };
-static const double least_gain = 0.001;
+enum { MOST_LOOKED = 12, STEPS = 200, ROOM = 50 };
+static const double least_gain = 0.001, most_loss = 0.01;
 
 struct looker {
     struct hb_arena *arena, *scratch;
@@ -43,26 +43,36 @@ static const struct hb_ran *next_refused(const struct looker *l, int64_t least, 
     return best;
 }
 
-/* Runs it as a candidate of the plan, whose value and excess are put in their place. */
-static void look(struct looker *l, struct hb_candidate c)
+/* Runs it as a candidate of the plan. */
+static bool run(struct looker *l, struct hb_candidate *c, struct hb_interval *out_interval)
 {
     struct hb_result r;
     struct hb_spec spec;
     struct hb_diag quiet;
     struct hb_arena_mark mark = hb_arena_mark(l->scratch);
-    hb_plan_spec(l->scratch, &l->plan, &c, &spec);
+    hb_plan_spec(l->scratch, &l->plan, c, &spec);
     hb_diag_init(&quiet, l->scratch);
     bool made = hb_result_brief(l->scratch, &quiet, &spec, l->ask->device, &r);
     hb_arena_rewind(l->scratch, mark);
     if (!made)
+        return false;
+    c->peak_bytes = r.memory.peak_bytes;
+    c->step_ns = r.timing.step_ns;
+    c->value = hb_search_value(&l->search, c->cell, c->step_ns, c->peak_bytes);
+    *out_interval = r.interval;
+    return true;
+}
+
+/* Puts it in its place by what is too much. */
+static void look(struct looker *l, struct hb_candidate c)
+{
+    struct hb_interval i;
+    if (!run(l, &c, &i))
         return;
-    c.peak_bytes = r.memory.peak_bytes;
-    c.step_ns = r.timing.step_ns;
-    c.value = hb_search_value(&l->search, c.cell, c.step_ns, c.peak_bytes);
     int64_t limit = hb_search_peak_bytes(&l->search, c.cell);
     struct hb_nearly_one one = {.candidate = c,
-                                .high_bytes = r.interval.high_bytes,
-                                .verdict = hb_interval_verdict(&r.interval, l->ask->whole_bytes)};
+                                .high_bytes = i.high_bytes,
+                                .verdict = hb_interval_verdict(&i, l->ask->whole_bytes)};
     one.too_much_bytes = above(l->ask, c.peak_bytes, limit, one.high_bytes);
     if (one.too_much_bytes <= 0)
         return;
@@ -72,7 +82,7 @@ static void look(struct looker *l, struct hb_candidate c)
     l->found[at] = one;
 }
 
-static void look_at_ran(struct looker *l, const struct hb_ran *ran)
+static struct hb_candidate candidate_of(struct looker *l, const struct hb_ran *ran)
 {
     struct hb_candidate c = {.cell = ran->cell, .run_count = ran->part_count};
     struct hb_run *runs = hb_arena_alloc(l->arena, ran->part_count, sizeof *runs);
@@ -86,7 +96,7 @@ static void look_at_ran(struct looker *l, const struct hb_ran *ran)
         menus[p->block] = (struct hb_menu){list, ran->part_count};
     }
     c.runs = hb_search_adopt(&l->search, menus, runs, ran->part_count);
-    look(l, c);
+    return c;
 }
 
 static void look_at_bare(struct looker *l, const struct hb_plan *bare)
@@ -94,6 +104,28 @@ static void look_at_bare(struct looker *l, const struct hb_plan *bare)
     struct hb_candidate c = bare->best;
     c.runs = hb_search_adopt(&l->search, bare->menus, c.runs, c.run_count);
     look(l, c);
+}
+
+/* The smallest of those that fit and are hardly slower. */
+static void find_roomier(struct looker *l, struct hb_nearly *out)
+{
+    const struct hb_candidate *best = &l->plan.best;
+    int64_t least = best->peak_bytes - l->ask->whole_bytes / ROOM;
+    double most = best->value * (1 + most_loss);
+    const struct hb_ran *found = NULL;
+    for (uint32_t i = 0; i < l->plan.ran_count; i++) {
+        const struct hb_ran *r = &l->plan.ran[i];
+        if (r->fits && r->peak_bytes < least &&
+            hb_search_value(&l->search, r->cell, r->step_ns, r->peak_bytes) <= most) {
+            found = r;
+            least = r->peak_bytes;
+        }
+    }
+    struct hb_interval i;
+    if (!found)
+        return;
+    out->roomier = candidate_of(l, found);
+    out->has_roomier = run(l, &out->roomier, &i);
 }
 
 /* Where there is no room for all, the last place is the fastest's. */
@@ -121,13 +153,14 @@ void hb_nearly_find(struct hb_arena *arena, const struct hb_plan_ask *ask,
         const struct hb_ran *ran = next_refused(&l, more, &more);
         if (!ran)
             break;
-        look_at_ran(&l, ran);
+        look(&l, candidate_of(&l, ran));
         more += ask->whole_bytes / STEPS;
     }
     if (bare)
         look_at_bare(&l, bare);
     *out = (struct hb_nearly){.count = 0};
     tell(&l, out);
+    find_roomier(&l, out);
     *own = l.plan;
     out->plan = own;
     hb_arena_free(l.scratch);

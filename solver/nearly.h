@@ -1,5 +1,6 @@
-/* What nearly was the plan: faster, and refused for its memory. Of those that the search ran and
- * the best without a margin, the ones least above what they may take, and the fastest. */
+/* What nearly was the plan, of what the search ran: faster, and refused for its memory (of those
+ * and the best without a margin the ones least above what they may take, and the fastest); or
+ * hardly slower, and smaller. */
 #ifndef HB_SOLVER_NEARLY_H
 #define HB_SOLVER_NEARLY_H
 
@@ -17,6 +18,8 @@ struct hb_nearly {
         enum hb_verdict verdict;
     } list[HB_NEARLY_MOST]; /* each needs more than those before it, and is faster */
     uint32_t count;
+    struct hb_candidate roomier; /* at most 1 % worse, and smaller by 2 % of the budget at least */
+    bool has_roomier;
 };
 
 /* plan was found, with ask.keep_runs; bare: what hb_margin_without asks for, found, or null. Runs a

@@ -37,7 +37,7 @@ import json, sys
 filled = json.load(open('$work/out'))['filled_in']
 sys.exit(filled.get('precision.params') != 'f32' or filled.get('compiler') != 'xla-tpu' or 'batch.seq' in filled)"
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives refused prices '
+ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives refused roomier prices '
 ok 'each cell has its line in the certificate' test \
     "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
 step=$(number step_seconds)
@@ -63,12 +63,28 @@ for r in answer["refused"]:
     assert r["verdict"] == ("tight" if tight else "does not fit"), r
     step, more = r["step_seconds"], r["too_much_bytes"]
 print(len(answer["refused"]))
+r = answer["roomier"]
+if r:
+    said = subprocess.run([sys.argv[2], "simulate", "-", "--json"], input=json.dumps(r["plan"]), text=True,
+                          stdout=subprocess.PIPE).stdout
+    s = json.loads(said)
+    assert s["peak_bytes"] == r["peak_bytes"] and abs(s["step_seconds"] / r["step_seconds"] - 1) < 1e-9, r
+    assert 0 <= r["worse_by"] <= 0.01, r
+    assert answer["prediction"]["peak_bytes"] - r["peak_bytes"] > answer["budget_bytes"] // 50, r
+    print("roomier")
 END
 expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
 out_has 3
 expect 0 hbmsim plan "$work/small.yaml" --budget 261743360
 out_has 'Faster, and refused for memory:'
 out_has 'may not fit (8.52 MiB too much)'
+# Hardly slower, and smaller.
+expect 0 hbmsim plan "$work/small.yaml" --json --budget 500MiB
+cp "$work/out" "$work/refused.json"
+expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
+out_has roomier
+expect 0 hbmsim plan "$work/small.yaml" --budget 500MiB
+out_has 'With more room:'
 expect 0 hbmsim plan "$work/small.yaml" --json --budget 261743360 --margin none
 out_has '"verdict": "tight"'
 expect 0 hbmsim plan "$work/small.yaml" --json --margin 90%
