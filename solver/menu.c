@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/str.h"
+#include "models/named.h"
 
 enum { ALL_SUBSETS = 8, GROWN_ROUNDS = 6, GROWN_WIDTH = 12, LARGEST_BATCH = 96 };
 
@@ -152,6 +153,7 @@ uint32_t hb_menu_tensors(const struct hb_block *b)
         mask |= BIT(MLA_Q) | BIT(MLA_KV);
     if (b->post_norm)
         mask |= BIT(MLP_DOWN);
+    mask &= hb_named_tensors(b);
     if (!b->moe.experts)
         return mask;
     mask |= BIT(MOE_OUT);

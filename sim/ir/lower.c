@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/size.h"
+#include "models/named.h"
 #include "sim/ir/again.h"
 #include "sim/ir/chunks.h"
 #include "sim/ir/copies.h"
@@ -281,14 +282,15 @@ bool hb_lower_is_maxtext(const struct hb_spec *s)
 
 /* What splits the residual over tensor is a constraint: a program without any leaves it whole, and
  * with it the norms' kept copies and the stack of layer inputs (rnd/075 with
- * activation_constraints=false: f32[40,4,4096,4096] four times, 67.5 -> 95.4 GiB). */
-static const struct hb_spec *leave_residual_whole(struct hb_arena *arena,
-                                                  const struct hb_spec *spec)
+ * activation_constraints=false: f32[40,4,4096,4096] four times, 67.5 -> 95.4 GiB). Names that a
+ * block has not keep nothing. */
+static const struct hb_spec *as_compiled(struct hb_arena *arena, const struct hb_spec *spec)
 {
-    if (spec->sharding.activation_constraints)
-        return spec;
+    const struct hb_spec *named = hb_named_spec(arena, spec);
+    if (named->sharding.activation_constraints)
+        return named;
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
-    *own = *spec;
+    *own = *named;
     own->sharding.residual_over_tensor = false;
     return own;
 }
@@ -385,7 +387,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
               struct hb_program *out)
 {
     struct hb_spec *own = hb_arena_alloc(arena, 1, sizeof *own);
-    *own = *leave_residual_whole(arena, spec);
+    *own = *as_compiled(arena, spec);
     struct hb_arena_mark mark = hb_arena_mark(arena);
     bool asks = own->share == HB_SHARE_ASKED && hb_lower_share_bytes(own) < INT64_MAX;
     if (!lower_once(arena, diag, own, own, out))
@@ -404,8 +406,7 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
 bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_spec *whole, struct hb_program *out)
 {
-    return lower_once(arena, diag, leave_residual_whole(arena, spec),
-                      leave_residual_whole(arena, whole), out);
+    return lower_once(arena, diag, as_compiled(arena, spec), as_compiled(arena, whole), out);
 }
 
 struct hb_lower_orders {
@@ -419,7 +420,7 @@ struct hb_lower_orders *hb_lower_orders_open(struct hb_arena *arena, struct hb_d
 {
     struct hb_lower_orders *o = hb_arena_alloc(arena, 1, sizeof *o);
     struct parts parts = {0};
-    o->spec = *leave_residual_whole(arena, cell);
+    o->spec = *as_compiled(arena, cell);
     begin(arena, diag, &o->spec, &o->spec, &o->none, &o->lo);
     add_leaves(&o->lo, &parts);
     o->lo.input_bytes = hb_stack_input_bytes(&o->lo);

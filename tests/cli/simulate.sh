@@ -195,6 +195,15 @@ END
 run hbmsim simulate "$work/units.yaml" --dump=graph
 ok 'units of layers with a turned stack are lowered' grep -q 'mark: beside a turned stack' "$work/out"
 
+# What a policy names and a block does not have keeps nothing and is not fetched: one list may be
+# for blocks of several kinds.
+for offload in '[]' '[moe_out, mla_q, qkv, shared_up]'; do
+    expect 0 hbmsim simulate tests/cli/small.yaml --set hardware.device=tpu-v6e --set remat.policy=names \
+        --set remat.save=[q] --set "remat.offload=$offload" --json
+    grep -E '"(peak|low|host)_bytes|"step_seconds' "$work/out" >"$work/named-${#offload}"
+done
+same "$work/named-2" "$work/named-32"
+
 # A thousand unrolled layers that need five times the compiler's share, in seconds of processor time.
 cat >"$work/unrolled.yaml" <<'END'
 model: {d_model: 4096, vocab: 128256,
