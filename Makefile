@@ -23,8 +23,8 @@ else ifeq ($(TSAN),1)
 VARIANT  := tsan
 MODE     := -O1 -g -fsanitize=thread
 else ifneq ($(FUZZ),)
-# FUZZ=drawn: inputs are decisions of a generator, so what is compared with what tells nothing
-# and is most of the time.
+# FUZZ=drawn: inputs are decisions of a generator or words of a dictionary, so what is compared
+# with what tells nothing and is most of the time.
 VARIANT  := fuzz$(filter-out 1,$(FUZZ))
 CC       := clang
 MODE     := -O1 -g $(SANITIZE) -fsanitize=fuzzer-no-link $(if $(filter drawn,$(FUZZ)),-fno-sanitize-coverage=trace-cmp)
@@ -55,9 +55,9 @@ CPPFLAGS += -I. -D_XOPEN_SOURCE=700 $(if $(HTTP),-DHB_HTTP)
 CFLAGS   += -std=c11 $(WARN) $(MODE) $(shell pkg-config --cflags $(PKGS))
 LIBS     := $(shell pkg-config --libs $(PKGS)) -lglpk -lz -lm -ldl
 
-SOURCES  := $(filter-out cli/main.c,$(wildcard base/*.c hw/*.c models/*.c models/import/*.c sim/ir/*.c sim/graph/*.c \
-            sim/eager/*.c sim/engine/*.c sim/hlo/*.c solver/*.c plots/*.c cli/*.c))
-OBJECTS  := $(SOURCES:%.c=$(B)/%.o) $(B)/page.o $(if $(COV),$(B)/tests/cov_exit.o)
+PARTS    := base hw models models/import sim/ir sim/graph sim/eager sim/engine sim/hlo solver plots cli
+SOURCES  := $(filter-out cli/main.c,$(wildcard $(PARTS:%=%/*.c)))
+OBJECTS  := $(SOURCES:%.c=$(B)/%.o) $(if $(NEEDS),,$(B)/page.o) $(if $(COV),$(B)/tests/cov_exit.o)
 TESTS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/test_*.c tests/prop/test_*.c))
 REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 
@@ -65,7 +65,7 @@ REPLAYS  := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 PROGRAM  := $(B)/$(if $(filter 1,$(MPI)),mpi/)hbmsim
 
 all: $(PROGRAM) library   ## the program (default) and the library; MPI=1: a program for mpirun, in mpi/
-$(B)/libhbmsim.a: $(OBJECTS)
+$(B)/$(NEEDS)libhbmsim.a: $(OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/hbmsim: $(B)/cli/main.o $(B)/libhbmsim.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
@@ -94,7 +94,7 @@ $(B)/tests/fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(B)/libhbmsim.a
 $(B)/tests/%: tests/%.c $(B)/libhbmsim.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -MMD -MP -o $@ $< $(B)/libhbmsim.a $(LDFLAGS) -lcmocka $(LIBS)
-$(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/libhbmsim.a $(wildcard tests/prop/*.h)
+$(B)/libfuzzer/%: tests/fuzz/fuzz_%.c $(B)/$(NEEDS)libhbmsim.a $(wildcard tests/prop/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PLACES) $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %.h,$^) $(LDFLAGS) $(LIBS)
 $(B)/fail.so: tests/torture/fail.c
