@@ -81,13 +81,12 @@ static bool is_of_block(const struct hb_sentence *l)
                                         "ptxas",  "entry",  "threads", "launch"};
     bool shared =
         hb_sentence_has_pair(l, "shared", "memory") || hb_sentence_has_pair(l, "shared", "data");
-    bool named = hb_sentence_has_pair(l, "of", "resource") || hb_refusal_is_too_much(l) ||
-                 hb_sentence_has_pair(l, "per", "block");
+    bool resources =
+        hb_sentence_has_pair(l, "of", "resource") || hb_sentence_has_pair(l, "of", "resources");
+    bool named = resources || hb_refusal_is_too_much(l) || hb_sentence_has_pair(l, "per", "block");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         named = named || hb_sentence_has_word(l, words[i]);
-    return (shared && named) || ((hb_sentence_has_pair(l, "of", "resource") ||
-                                  hb_sentence_has_pair(l, "of", "resources")) &&
-                                 hb_sentence_has_word(l, "triton"));
+    return (shared && named) || (resources && hb_sentence_has_word(l, "triton"));
 }
 
 static bool is_of_chip(const struct hb_sentence *l, const struct hb_figures *f)

@@ -181,6 +181,7 @@ out_has 'neither PyTorch'
 
 # Amounts as kernels' linkers print them, and pairs of what was expected and got.
 rows <<'EOF'
+cause=on_chip|Note the OutOfResources error on shared memory
 wanted_bytes=200000 available_bytes=49152 cause=on_chip|ptxas error   : Entry function 'k' uses too much shared data (0x30d40 bytes, 0xc000 max)
 wanted_bytes=null|mapped at 0x7fa4c6800000 to 0x7fa4c6900000, out of memory
 available_bytes=314240|runtime error: not enough space: expected 318080, got 314240
