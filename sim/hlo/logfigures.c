@@ -15,26 +15,16 @@ static int rank_of(int bits)
                                           : 0;
 }
 
-/* "could not be allocated", "failed to get allocated"; "I requested 100 GB", "64Mi request / 128Mi
- * limit": what somebody was given of the machine. */
+/* "could not be allocated", "failed to get allocated" */
 static int bits_at(const struct hb_sentence *l, int i)
 {
     enum { FAR = 7 };
     bool passive = hb_sentence_is(l, i, "allocated") &&
                    (hb_sentence_is(l, i - 1, "be") || hb_sentence_is(l, i - 1, "get"));
-    bool given = hb_sentence_is(l, i, "requested") &&
-                 (hb_sentence_is(l, i - 1, "i") || hb_sentence_is(l, i - 1, "we"));
+    bool given = false;
     for (int k = i + 2; k <= i + FAR; k++) /* "allocating 32 GB of memory for the job" */
         given = given || (l->bits[i] & ALLOCS && l->word[i + 1 < l->count ? i + 1 : i].has_unit &&
                           hb_sentence_is_job(l, k));
-    if (hb_sentence_is(l, i, "request") && i > 0 && l->word[i - 1].has_unit &&
-        hb_sentence_ahead(l, i, 3, LIMITS) >= 0)
-        return 0;
-    if (hb_sentence_is(l, i, "size") && hb_sentence_is(l, i - 1, "batch"))
-        return 0;
-    if (hb_sentence_is(l, i, "size") &&
-        (hb_sentence_is(l, i - 1, "swapfile") || hb_sentence_is(l, i - 1, "swap")))
-        return 0;
     return l->taken[i] ? 0 : passive ? WANTS : given ? LIMITS : l->bits[i];
 }
 
@@ -68,8 +58,7 @@ static int meaning_behind(const struct hb_sentence *l, int i)
         if (word->kind == HB_WORD_END || word->kind == HB_WORD_PAUSE || l->bits[k] & PAUSES ||
             word->kind == HB_WORD_NUMBER || word->keys)
             break;
-        if (!hb_sentence_is(l, k, "using") && /* "32 GB, using a larger machine" */
-            rank_of(bits_at(l, k)) > (best < 0 ? 0 : rank_of(bits_at(l, best))))
+        if (rank_of(bits_at(l, k)) > (best < 0 ? 0 : rank_of(bits_at(l, best))))
             best = k;
     }
     bool open = k < l->count && (l->word[k].kind == HB_WORD_NUMBER || l->word[k].keys);
@@ -150,13 +139,11 @@ bool hb_figures_is_most(const struct hb_sentence *l, int i)
             (hb_sentence_is(l, verb - 1, "to") && l->bits[verb - 2 < 0 ? 0 : verb - 2] & CANNOTS));
 }
 
-/* "I have 24G", "we got 64 GB", "I only need 405GB": what somebody says of a machine or reckons. */
+/* "I have 24G": what somebody says of a machine. */
 static bool is_owned(const struct hb_sentence *l, int i)
 {
-    int who = hb_sentence_is(l, i - 2, "only") ? i - 3 : i - 2;
-    bool have = hb_sentence_is(l, i - 1, "have") || hb_sentence_is(l, i - 1, "got") ||
-                hb_sentence_is(l, i - 1, "need");
-    return have && (hb_sentence_is(l, who, "i") || hb_sentence_is(l, who, "we"));
+    return hb_sentence_is(l, i - 1, "have") &&
+           (hb_sentence_is(l, i - 2, "i") || hb_sentence_is(l, i - 2, "we"));
 }
 
 /* "around 18 GiB", "~10Gb", "between 250 and 400 MB": what somebody reckons, no machine's figure.
@@ -175,8 +162,7 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
         return true; /* "RAM reaches over 12 GB" */
     const char *at = l->word[i].span.at;
     bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
-    if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i) ||
-        hb_sentence_has_word(l, "recommend"))
+    if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i))
         return true;
     bool about = at > l->span.at && at[-1] == '~';
     bool reckons = k >= 0 && l->bits[k] & RECKONS;

@@ -35,10 +35,10 @@ static bool is_ended_by_system(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
     static const char *const kills[] = {"kills", "killed", "kill", NULL};
-    static const char *const systems[] = {"os", "system", "kernel", "linux", "ubuntu", NULL};
+    static const char *const systems[] = {"os", "system", "kernel", NULL};
     static const char *const things[] = {"process", "script", "program", "training",
                                          "it",      "job",    NULL};
-    static const char *const gets[] = {"get", "gets", "got", "is", "was", NULL};
+    static const char *const gets[] = {"gets", NULL};
     bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
     bool ended =
         l->bits[i] & ENDS || (hb_sentence_is(l, i, "kill") && hb_sentence_is_any(l, i - 1, gets));
@@ -75,8 +75,7 @@ static bool is_ended_of_memory(const struct hb_sentence *l, int i)
 static bool is_kill_number(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
-    static const char *const codes[] = {"exit",   "code",     "status", "exitcode",
-                                        "exited", "returned", NULL};
+    static const char *const codes[] = {"exit", "code", "status", "exitcode", "exited", NULL};
     const struct hb_word *word = &l->word[i];
     if (word->kind != HB_WORD_NUMBER)
         return false;

@@ -11,9 +11,8 @@ static bool is_resource(const struct hb_sentence *l, int i)
 /* "an out-of-memory log": it says nothing of what happened, but for "out-of-memory error". */
 static bool is_adjective(const struct hb_sentence *l, int i, int memory)
 {
-    static const char *const nouns[] = {"exception", "when",    "while",   "during",   "at",
-                                        "killer",    "handler", "kill",    "kills",    "oom",
-                                        "issue",     "issues",  "problem", "problems", NULL};
+    static const char *const nouns[] = {"when", "while", "during", "killer", "handler",
+                                        "kill", "issue", "issues", NULL};
     if (memory + 1 >= l->count || l->word[memory + 1].kind != HB_WORD_TEXT ||
         l->bits[memory + 1] & FAILS || hb_sentence_is(l, memory + 1, "errors") ||
         (i > 0 && l->bits[i - 1] & DEVICE))
@@ -34,7 +33,7 @@ bool hb_refusal_is_out_of(const struct hb_sentence *l, int i)
     if (!(hb_sentence_is(l, i, "out") || hb_sentence_is(l, i, "aout")) ||
         !hb_sentence_is(l, i + 1, "of"))
         return false;
-    static const char *const kinds[] = {"video", "shared", "available", "free", "and", NULL};
+    static const char *const kinds[] = {"video", "shared", "available", "and", NULL};
     enum { FAR = 5 }; /* "out of GPU and shared host memory" */
     int memory = hb_sentence_ahead(l, i + 1, FAR, MEMORY);
     for (int k = i + 2; k < memory; k++) /* no "out of bounds memory read" */
@@ -106,8 +105,7 @@ static bool is_counted_none(const struct hb_sentence *l, int i)
 
 bool hb_refusal_is_never(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"occurs",   "occurred", "happens",
-                                        "happened", "appears",  NULL};
+    static const char *const verbs[] = {"occurs", "occurred", "happened", "appears", NULL};
     enum { FAR = 3 };
     int k = i + 1;
     while (k <= i + FAR && !hb_sentence_is(l, k, "never"))
@@ -136,10 +134,8 @@ static bool is_error_number(const struct hb_sentence *l, int i)
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
     static const char *const others[] = {
-        "score",    "adj",       "reaper",    "prevention", "handler",  "handling",  "safe",
-        "scenario", "scenarios", "test",      "tests",      "style",    "check",     "checks",
-        "surfaced", "prone",     "catching",  "catch",      "recovery", "detection", "avoidance",
-        "backoff",  "behavior",  "behaviour", "fallback",   "string",   NULL};
+        "score", "prevention", "handling", "scenarios", "test",    "style",    "surfaced",
+        "prone", "catching",   "recovery", "detection", "backoff", "behavior", NULL};
     if (is_error_number(l, i))
         return true;
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&
@@ -231,8 +227,8 @@ static bool is_too_little(const struct hb_sentence *l, int i)
     bool used = hb_sentence_is(l, i + 1, "utilization") || hb_sentence_is(l, i + 1, "use");
     if ((hb_sentence_is(l, i, "low") && !low) || is_asked(l, i) || used)
         return false; /* "insufficient utilization of GPU memory" */
-    static const char *const dos[] = {"do", "does", "did", NULL};
-    static const char *const donts[] = {"dont", "doesnt", "didnt", "wont", "cant", "cannot", NULL};
+    static const char *const dos[] = {"does", NULL};
+    static const char *const donts[] = {"dont", "doesnt", "didnt", NULL};
     if (hb_sentence_is(l, i, "free") &&
         (hb_sentence_is_any(l, i - 1, donts) ||
          (hb_sentence_is(l, i - 1, "not") && hb_sentence_is_any(l, i - 2, dos))))
@@ -305,8 +301,7 @@ static bool is_memory_out(const struct hb_sentence *l, int i)
 static bool is_stopped_of(const struct hb_sentence *l, int i)
 {
     static const char *const nouns[] = {"issue", "issues", "problem", "problems", NULL};
-    static const char *const stops[] = {"stopped", "stops",  "crashed", "crashes",
-                                        "crash",   "failed", NULL};
+    static const char *const stops[] = {"stopped", "crash", NULL};
     static const char *const why[] = {"due", "because", NULL};
     enum { FAR = 6, NEAR = 4, WIDE = 16 };
     int due = hb_sentence_nearest(l, i, NEAR, why);
@@ -420,7 +415,7 @@ static bool is_run_out(const struct hb_sentence *l, int i)
 /* "my CPU memory is used up", "eats up all RAM", "the GPU memory explodes" */
 static bool is_used_up(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"used", "uses",  "using",  "eaten",   "eats", "eating",
+    static const char *const verbs[] = {"used", "uses",  "using",  "eats",    "eating",
                                         "ate",  "fills", "filled", "filling", NULL};
     enum { FAR = 3 };
     if (hb_sentence_is(l, i, "explode") || hb_sentence_is(l, i, "explodes") ||
@@ -435,9 +430,7 @@ static bool is_used_up(const struct hb_sentence *l, int i)
 /* "crashes", "freezes the machine" */
 static bool is_end(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"dies",    "die",      "freeze",  "freezes",  "froze",
-                                        "frozen",  "freezing", "hangs",   "hung",     "restarts",
-                                        "restart", "reboot",   "reboots", "rebooted", NULL};
+    static const char *const verbs[] = {"freeze", "freezes", NULL};
     return l->bits[i] & ENDS || hb_sentence_is_any(l, i, verbs) ||
            ((hb_sentence_is(l, i, "shuts") || hb_sentence_is(l, i, "shut")) &&
             hb_sentence_is(l, i + 1, "down"));
@@ -447,20 +440,11 @@ static bool is_end(const struct hb_sentence *l, int i)
 static bool is_grown(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {
-        "grow",     "reach",    "reaches", "reached",   "shoot",      "shoots",
-        "shooting", "grows",    "growing", "grew",      "grown",      "climb",
-        "climbs",   "climbing", "climbed", "increases", "increasing", "increased",
-        "rises",    "rising",   "rose",    "risen",     "explodes",   "ballooning",
-        "balloons", "spikes",   "leaks",   "leaking",   "jumps",      NULL};
-    static const char *const eats[] = {"eats",  "ate",   "eating", "consumes", "consuming",
-                                       "fills", "takes", "hogs",   NULL};
-    enum { FAR = 12, NEAR = 4, WIDE = 16 };
-    bool grows = hb_sentence_is_any(l, i, verbs) && hb_sentence_behind(l, i, FAR, MEMORY) >= 0;
-    static const char *const alls[] = {"all", "whole", "entire", "full", NULL};
-    int all = hb_sentence_is(l, i + 1, "the") || hb_sentence_is(l, i + 1, "my") ? i + 2 : i + 1;
-    bool eaten = hb_sentence_is_any(l, i, eats) && hb_sentence_is_any(l, all, alls) &&
-                 hb_sentence_ahead(l, i + 1, NEAR, MEMORY) >= 0;
-    if (!grows && !eaten)
+        "grow",    "reach",    "reaches", "reached",  "shoot",     "shoots",     "grows",
+        "growing", "grew",     "climbs",  "climbing", "increases", "increasing", "increased",
+        "rising",  "explodes", "spikes",  "leaks",    "leaking",   "jumps",      NULL};
+    enum { FAR = 12, WIDE = 16 };
+    if (!hb_sentence_is_any(l, i, verbs) || hb_sentence_behind(l, i, FAR, MEMORY) < 0)
         return false;
     for (int k = i + 1; k < l->count && k <= i + WIDE && l->word[k].kind != HB_WORD_END; k++)
         if (is_end(l, k) && !hb_sentence_negates(l, k, 3))
@@ -597,7 +581,7 @@ static bool is_of_device(const struct hb_sentence *l)
 /* "your ComfyUI node", "this custom node": of a program's graph */
 static bool is_of_graph(const struct hb_sentence *l, int i)
 {
-    static const char *const graphs[] = {"ui", "comfyui", "custom", NULL};
+    static const char *const graphs[] = {"ui", NULL};
     return hb_sentence_is(l, i, "node") && hb_sentence_is_any(l, i - 1, graphs);
 }
 
@@ -605,8 +589,8 @@ static bool is_of_graph(const struct hb_sentence *l, int i)
  * does not have enough memory" */
 static bool is_machine_out(const struct hb_sentence *l)
 {
-    static const char *const words[] = {"machine", "computer", "node",   "nodes",  "worker",
-                                        "workers", "host",     "system", "script", NULL};
+    static const char *const words[] = {"machine", "node",   "nodes",  "worker", "workers",
+                                        "host",    "system", "script", NULL};
     enum { FAR = 5 };
     for (int i = 0; i < l->count; i++) {
         bool out = hb_refusal_is_oom(l, i) || hb_refusal_is_out_of(l, i);
@@ -722,11 +706,10 @@ bool hb_refusal_fills_host(const struct hb_sentence *l)
         return true;
     enum { FAR = 8 };
     static const char *const verbs[] = {
-        "grow",      "grows",      "growing",   "grew",   "explode",  "explodes", "increase",
-        "increases", "increasing", "increased", "climbs", "climbing", "spikes",   "leak",
-        "leaks",     "leaking",    "take",      "takes",  "consume",  "consumes", "consuming",
-        "eats",      "ate",        "eating",    "fills",  "filled",   "occupies", "keeps",
-        "full",      "consumed",   "hit",       "hits",   "reaches",  NULL};
+        "grow",      "grows",      "growing",   "grew",      "explode", "explodes", "increase",
+        "increases", "increasing", "increased", "spikes",    "leak",    "leaks",    "take",
+        "takes",     "consume",    "consumes",  "consuming", "eats",    "ate",      "fills",
+        "filled",    "keeps",      "full",      "consumed",  "hit",     "hits",     NULL};
     for (int i = 0; i < l->count; i++) {
         if (!is_host_memory(l, i))
             continue;
@@ -742,9 +725,7 @@ bool hb_refusal_fills_host(const struct hb_sentence *l)
 
 int hb_refusal_host_crash(const struct hb_sentence *l)
 {
-    static const char *const ends[] = {"crash",   "crashes", "crashed", "crashing", "freeze",
-                                       "freezes", "froze",   "frozen",  "dead",     "dies",
-                                       "died",    "reboot",  "reboots", NULL};
+    static const char *const ends[] = {"crash", "crashes", "freeze", "freezes", "dead", NULL};
     for (int i = 0; i < l->count && hb_refusal_fills_host(l); i++)
         if (hb_sentence_is_any(l, i, ends) && !hb_sentence_negates(l, i, 3))
             return i;

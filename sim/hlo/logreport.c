@@ -50,11 +50,10 @@ bool hb_report_is_printed(const struct hb_sentence *l)
  * but whose it is. */
 static bool is_headline(const struct hb_sentence *l, int i)
 {
-    static const char *const heads[] = {
-        "bug",   "issue", "help",  "error",  "errors", "question", "a",  "an",  "the", "runtime",
-        "torch", "fatal", "still", "always", "then",   "not",      "no", "too", NULL};
-    static const char *const starts[] = {"but",  "then",   "otherwise", "so",      "before",
-                                         "ends", "ending", "since",     "because", NULL};
+    static const char *const heads[] = {"bug",   "issue", "help",   "a",   "an", "the", "runtime",
+                                        "torch", "still", "always", "not", "no", "too", NULL};
+    static const char *const starts[] = {"but",  "then",  "so",      "before",
+                                         "ends", "since", "because", NULL};
     enum { SAYS = DEVICE | OWNER | HOST | MEMORY | FAILS | CANNOTS | ALLOCS | SHORT };
     if (hb_sentence_is(l, i, "exceeding")) /* "Exceeding memory surfaces as ..." */
         return false;
@@ -70,55 +69,26 @@ static bool is_headline(const struct hb_sentence *l, int i)
 /* "# Decode OOM due to ...", the title of a thread, but not of a change. */
 static bool is_titled(const struct hb_sentence *l)
 {
-    static const char *const changes[] = {
-        "fix",   "fixes", "fixed",   "reduce",   "slightly", "prevent", "avoid",  "install", "set",
-        "lower", "limit", "release", "optimize", "metrics",  "skip",    "better", "no",      NULL};
-    static const char *const kinds[] = {"fix",  "feat", "chore", "infra",
-                                        "docs", "perf", "ci",    NULL};
-    struct hb_span tags = l->span;
-    if (!hb_span_starts(tags, "# "))
-        return false;
-    for (int k = 0; k < 3 && k < l->count; k++)
-        if (l->word[k].keys && hb_sentence_is_any(l, k, kinds))
-            return false;
-    while (hb_span_find(&tags, "]")) {
-    }
-    for (int k = 0; k < l->count; k++)
-        if (l->word[k].kind == HB_WORD_TEXT && l->word[k].span.at >= tags.at)
-            return !hb_sentence_is_any(l, k, changes);
-    return false;
+    return hb_span_starts(l->span, "# ") && !hb_supposed_is_change(l);
 }
 
 static const char *const events[] = {
-    "get",         "gets",         "got",         "getting",     "gotten",
-    "run",         "runs",         "ran",         "running",     "hit",
-    "hits",        "hitting",      "face",        "faces",       "facing",
-    "faced",       "encounter",    "encounters",  "encountered", "encountering",
-    "meet",        "met",          "meeting",     "throw",       "throws",
-    "throwing",    "thrown",       "threw",       "raise",       "raises",
-    "raised",      "raising",      "rasing",      "crash",       "crashes",
-    "crashed",     "crashing",     "show",        "shows",       "showed",
-    "showing",     "shown",        "see",         "seeing",      "saw",
-    "seen",        "give",         "gives",       "gave",        "goes",
-    "went",        "dies",         "died",        "receive",     "received",
-    "receiving",   "reports",      "reported",    "caused",      "resulted",
-    "led",         "triggered",    "produces",    "produced",    "experience",
-    "experienced", "experiencing", "happened",    "occurred",    "had",
-    "says",        "said",         "keep",        "keeps",       "kept",
-    "fail",        "fails",        "failed",      "returns",     "returned",
-    "prints",      "printed",      "immediately", "suddenly",    "complain",
-    "complains",   "appear",       "appears",     "appeared",    "turns",
-    "turned",      "displays",     "enters",      "stopped",     "stops",
-    "killed",      "become",       "becomes",     "became",      "kills",
-    "invoked",     "invoking",     "i",           "my",          "me",
-    "im",          "ive",          "mine",        "still",       "always",
-    NULL};
+    "get",      "gets",        "getting",  "run",      "runs",      "running",    "hit",
+    "hits",     "hitting",     "face",     "facing",   "encounter", "encounters", "encountering",
+    "meet",     "meeting",     "throw",    "throws",   "throwing",  "raise",      "raises",
+    "rasing",   "crash",       "crashes",  "crashing", "show",      "shows",      "showing",
+    "shown",    "see",         "give",     "gives",    "goes",      "went",       "dies",
+    "receive",  "receiving",   "reports",  "led",      "triggered", "experience", "experiencing",
+    "had",      "says",        "said",     "keep",     "keeps",     "fail",       "fails",
+    "returns",  "immediately", "suddenly", "complain", "complains", "appear",     "appears",
+    "appeared", "turns",       "displays", "enters",   "stops",     "killed",     "become",
+    "became",   "kills",       "invoked",  "invoking", "i",         "my",         "me",
+    "still",    "always",      NULL};
 
 /* "to", "will", "may": what follows has not happened. */
 static bool is_open(const struct hb_sentence *l, int k)
 {
-    static const char *const modals[] = {"to",    "will",   "would", "can", "could", "may",
-                                         "might", "should", "must",  "if",  "wont",  NULL};
+    static const char *const modals[] = {"to", "will", "would", "can", "may", "if", NULL};
     return hb_sentence_is_any(l, k - 1, modals) ||
            (hb_sentence_is_any(l, k - 2, modals) && l->word[k - 1].kind == HB_WORD_TEXT);
 }
@@ -151,12 +121,10 @@ static bool is_event(const struct hb_sentence *l, int i)
 static bool is_told_behind(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
-    static const char *const open[] = {"when",  "if",   "whenever", "once", "until", "unless",
-                                       "of",    "to",   "for",      "any",  "no",    "catch",
-                                       "avoid", "than", "on",       NULL};
-    static const char *const words[] = {"occurred", "happened", "appeared", "persists",
-                                        "came",     "occurs",   "happens",  "appears",
-                                        "again",    "always",   NULL};
+    static const char *const open[] = {"when", "until", "of",    "to", "for",
+                                       "any",  "no",    "catch", NULL};
+    static const char *const words[] = {"happened", "came",  "occurs", "happens",
+                                        "appears",  "again", NULL};
     static const char *const when[] = {"when", "while", "during", "at", "after", NULL};
     if (hb_sentence_is_any(l, i - 1, open) ||
         (i > 0 && l->bits[i - 1] & DEVICE && hb_sentence_is_any(l, i - 2, open)))
@@ -173,7 +141,7 @@ static bool is_told_behind(const struct hb_sentence *l, int i)
 static bool is_mended(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
-    static const char *const verbs[] = {"fix", "fixes", "fixed", "resolves", "resolved", NULL};
+    static const char *const verbs[] = {"fix", "fixes", NULL};
     static const char *const nouns[] = {"issue", "issues",  "error", "errors",
                                         "crash", "problem", "bug",   NULL};
     int memory = hb_refusal_is_oom(l, i) ? i : hb_sentence_ahead(l, i, 3, MEMORY);
@@ -190,11 +158,11 @@ static bool is_verb(const struct hb_sentence *l, int i)
 /* "I got an OOM", "the run crashed with OOM": it was met, once. */
 static bool is_told(const struct hb_sentence *l, int i)
 {
-    static const char *const met[] = {
-        "got",         "ran",      "hit",      "saw",      "seeing",   "met",     "faced",
-        "threw",       "raised",   "crashed",  "died",     "received", "failed",  "returned",
-        "encountered", "reported", "happened", "occurred", "stopped",  "getting", "resulted",
-        "caused",      "showed",   "gave",     "seen",     "observed", NULL};
+    static const char *const met[] = {"got",      "ran",      "hit",     "saw",         "seeing",
+                                      "met",      "faced",    "threw",   "raised",      "crashed",
+                                      "died",     "received", "failed",  "encountered", "reported",
+                                      "happened", "occurred", "stopped", "getting",     "resulted",
+                                      "caused",   "gave",     "seen",    "observed",    NULL};
     enum { FAR = 10 };
     return has_before(l, i, FAR, met);
 }
@@ -261,10 +229,8 @@ bool hb_report_is_line(const struct hb_sentence *l, int i)
 bool hb_report_is_answer(const struct hb_sentence *l, int i)
 {
     enum { FAR = 5 };
-    static const char *const you[] = {"you", "youre", NULL};
+    static const char *const you[] = {"you", NULL};
     static const char *const now[] = {"running", "ran", "getting", "hitting", NULL};
-    static const char *const any[] = {"if", "when", "where", "while", "until", NULL};
     int whom = hb_sentence_nearest(l, i, FAR, you);
-    return whom >= 0 && hb_sentence_nearest(l, i + 1, i + 1 - whom, now) > whom &&
-           hb_sentence_nearest(l, whom, FAR, any) < 0;
+    return whom >= 0 && hb_sentence_nearest(l, i + 1, i + 1 - whom, now) > whom;
 }

@@ -40,13 +40,11 @@ static int first_of_title(const struct hb_sentence *l, bool *out_tagged)
 static bool is_change(const struct hb_sentence *l)
 {
     static const char *const verbs[] = {
-        "add",       "log",     "document", "handle",  "support",     "allow",     "catch",
-        "detect",    "report",  "improve",  "retry",   "ignore",      "relaunch",  "implement",
-        "enable",    "disable", "update",   "use",     "interpret",   "propagate", "expose",
-        "surface",   "inform",  "print",    "change",  "remove",      "rename",    "refactor",
-        "introduce", "make",    "raise",    "throw",   "emit",        "bump",      "adds",
-        "throttle",  "tune",    "include",  "clarify", "distinguish", "mention",   "recover",
-        "indicate",  "find",    NULL};
+        "add",     "log",         "document",  "handle",    "support",   "allow",   "catch",
+        "detect",  "report",      "improve",   "relaunch",  "implement", "enable",  "disable",
+        "update",  "use",         "interpret", "propagate", "expose",    "surface", "print",
+        "change",  "remove",      "make",      "raise",     "throw",     "bump",    "adds",
+        "include", "distinguish", "indicate",  "find",      NULL};
     bool tagged;
     int first = first_of_title(l, &tagged);
     bool path = first < l->count && l->word[first].span.end < l->span.end &&
@@ -60,16 +58,10 @@ static bool is_change(const struct hb_sentence *l)
 bool hb_supposed_is_change(const struct hb_sentence *title)
 {
     static const char *const mends[] = {
-        "fix",      "fixes",    "fixed",     "reduce",   "prevent",   "avoid",    "set",
-        "lower",    "limit",    "release",   "optimize", "skip",      "better",   "increase",
-        "move",     "simplify", "stabilize", "provide",  "warn",      "switch",   "migrate",
-        "adjust",   "bound",    "cap",       "chunk",    "clamp",     "classify", "clean",
-        "convert",  "default",  "defer",     "delete",   "deprecate", "drop",     "ensure",
-        "extend",   "free",     "guard",     "hide",     "keep",      "mark",     "merge",
-        "mitigate", "offload",  "port",      "prefer",   "refine",    "replace",  "require",
-        "resolve",  "restrict", "return",    "reuse",    "revert",    "rework",   "shard",
-        "shrink",   "speed",    "split",     "stop",     "stream",    "tweak",    "unify",
-        "upgrade",  "validate", "verify",    "wrap",     "calculate", NULL};
+        "fix",     "fixes",    "fixed",  "reduce",   "prevent", "avoid",     "set",     "lower",
+        "limit",   "optimize", "better", "increase", "move",    "stabilize", "provide", "warn",
+        "migrate", "adjust",   "bound",  "convert",  "default", "extend",    "keep",    "port",
+        "refine",  "shard",    "stop",   "upgrade",  NULL};
     static const char *const told[] = {"causes", "fails", "crashes", "gets",   "gives",
                                        "throws", "leads", "results", "raises", NULL};
     bool tagged;
@@ -84,8 +76,7 @@ bool hb_supposed_is_change(const struct hb_sentence *title)
 /* "how to solve this": it happened. */
 static bool solves(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"solve", "resolve", "fix",     "handle",
-                                        "deal",  "debug",   "process", NULL};
+    static const char *const verbs[] = {"solve", "fix", "deal", "debug", "process", NULL};
     return hb_sentence_is_any(l, i, verbs);
 }
 
@@ -128,23 +119,20 @@ static bool is_rule(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
     static const char *const wills[] = {"will", NULL};
-    static const char *const own[] = {"my", "our", "i", "we", "me", "us", NULL};
+    static const char *const own[] = {"my", "i", NULL};
     int will = hb_sentence_nearest(l, i, i, wills);
     int end = will < 0 ? -1 : hb_sentence_ahead(l, will, FAR, ENDS);
     return end >= 0 && end <= i && hb_sentence_is(l, will + 1, "be") &&
            hb_sentence_nearest(l, i, i, own) < 0;
 }
 
-/* "a CUDA OOM must not take the server down", "the pod should be killed": what would be if; but "I
- * noticed that the memory would grow", a habit */
+/* "a CUDA OOM must not take the server down", "the pod should be killed": what would be if */
 static bool is_supposed(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
     static const char *const modals[] = {"must", "should", "would", "shall", NULL};
-    static const char *const seen[] = {"noticed", "observed", NULL};
-    static const char *const lets[] = {"let", "allow", "letting", "allowing", NULL};
-    static const char *const tells[] = {"report", "show",   "display", "print", "log",
-                                        "detect", "handle", "catch",   NULL};
+    static const char *const lets[] = {"allow", NULL};
+    static const char *const tells[] = {"report", "detect", NULL};
     int before = hb_sentence_is(l, i - 1, "be") ? i - 2 : i - 1;
     int wish = hb_sentence_nearest(l, i, i, modals);
     if (hb_sentence_is_any(l, i - 1, lets) || hb_sentence_is_any(l, i - 2, lets))
@@ -154,13 +142,13 @@ static bool is_supposed(const struct hb_sentence *l, int i)
            (hb_sentence_is(l, wish, "should") &&
             (hb_sentence_is(l, wish - 1, "we") || hb_sentence_is_any(l, wish + 1, tells) ||
              (hb_sentence_is(l, wish + 1, "be") && ends_in(l, wish + 2, "ed")))) ||
-           (hb_sentence_is_any(l, before, modals) && hb_sentence_nearest(l, i, i, seen) < 0);
+           hb_sentence_is_any(l, before, modals);
 }
 
 /* "Look for OOM-kill events", "always check your system logs for ..." */
 static bool is_looked_for(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"look", "check", "checks", "watch", "monitor", NULL};
+    static const char *const verbs[] = {"look", "check", "checks", "monitor", NULL};
     static const char *const aims[] = {"for", NULL};
     enum { FAR = 6 };
     int aim = hb_sentence_nearest(l, i, FAR, aims);
@@ -170,9 +158,8 @@ static bool is_looked_for(const struct hb_sentence *l, int i)
 /* "may have been killed", "may have crashed", but not "may have problems" */
 static bool is_perfect(const struct hb_sentence *l, int k)
 {
-    static const char *const past[] = {"been", "run", "ran", "hit", "gotten", NULL};
     return hb_sentence_is(l, k, "have") &&
-           (hb_sentence_is_any(l, k + 1, past) || ends_in(l, k + 1, "ed"));
+           (hb_sentence_is(l, k + 1, "been") || ends_in(l, k + 1, "ed"));
 }
 
 /* "may have been killed", "there may not be enough", "it may load but ...": it did. */
@@ -203,8 +190,8 @@ static bool is_general(const struct hb_sentence *l, int i)
 {
     static const char *const whens[] = {"when", "whenever", NULL};
     static const char *const any[] = {"a", "an", NULL};
-    static const char *const you[] = {"you", "youre", "your", NULL};
-    static const char *const occurs[] = {"happens", "happen", "occurs", "occur", NULL};
+    static const char *const you[] = {"you", "your", NULL};
+    static const char *const occurs[] = {"happens", "occurs", NULL};
     int when = hb_sentence_nearest(l, i, i, whens);
     enum { FAR = 6 };
     int then = hb_sentence_next(l, i, FAR, whens); /* "OOM happens when your GPU runs out of it" */
@@ -216,12 +203,10 @@ static bool is_general(const struct hb_sentence *l, int i)
         figure = figure || l->word[k].kind == HB_WORD_NUMBER;
     if (when >= 0 && hb_sentence_is_any(l, when + 1, you) && !figure)
         return true;
-    static const char *const own[] = {"i", "we", "my", "our", "me", "us", "was", "were", NULL};
-    bool habit = hb_sentence_nearest(l, l->count, l->count, own) < 0;
     int first = i;
     while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
         first--;
-    if (habit && first > 0 && *l->word[first - 1].span.at == ',') /* its clause, and one before */
+    if (first > 0 && *l->word[first - 1].span.at == ',') /* its clause, and one before */
         for (first--; first > 0 && l->word[first - 1].kind == HB_WORD_TEXT;)
             first--;
     return (when == i - 2 && hb_sentence_is(l, i - 1, "the") && hb_sentence_is(l, i - 3, "even")) ||
@@ -241,14 +226,11 @@ static bool is_purpose(const struct hb_sentence *l, int i)
 static bool is_part(const struct hb_sentence *l, int i)
 {
     enum { FAR = 2, BACK = 5 };
-    static const char *const parts[] = {"threshold",  "metric",   "metrics",  "policy",
-                                        "counter",    "handling", "handler",  "controller",
-                                        "behavior",   "backoff",  "recovery", "detection",
-                                        "protection", "monitor",  NULL};
-    static const char *const counts[] = {"metric", "metrics", "rate", "number",
-                                         "count",  "many",    NULL};
+    static const char *const parts[] = {"threshold",  "metrics",  "handling",
+                                        "controller", "behavior", NULL};
+    static const char *const counts[] = {"metric", "metrics", "rate", "many", NULL};
     static const char *const killer[] = {"killer", NULL};
-    static const char *const does[] = {"preemptively", "kills", "is", "can", "picks", NULL};
+    static const char *const does[] = {"preemptively", "is", NULL};
     int name = hb_sentence_next(l, i, FAR, killer);
     if (name > 0 && (hb_sentence_is(l, i - 1, "an") || hb_sentence_is_any(l, name + 1, does)))
         return true;
@@ -279,9 +261,9 @@ static int first_of_sentence(const struct hb_sentence *l, int i)
 
 bool hb_supposed_is_guess(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"is", "was", "are", "were", "isnt", NULL};
-    static const char *const these[] = {"this", "that", "it", "they", "these", NULL};
-    static const char *const asks[] = {"possible", "posible", "normal", NULL};
+    static const char *const verbs[] = {"is", "was", "are", NULL};
+    static const char *const these[] = {"this", "that", "it", NULL};
+    static const char *const asks[] = {"possible", "posible", NULL};
     int first = first_of_sentence(l, i);
     return (hb_sentence_is_any(l, first, verbs) && hb_sentence_is_any(l, first + 1, these) &&
             !hb_sentence_is_any(l, first + 2, asks)) ||
@@ -292,25 +274,20 @@ bool hb_supposed_is_guess(const struct hb_sentence *l, int i)
  * of, and nobody tells of himself. "Is this OOM expected?" is of one that was met. */
 static bool is_question(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {
-        "is",  "are",   "was",    "were", "do",      "does",   "did",      "will",    "would",
-        "can", "could", "should", "wont", "wouldnt", "doesnt", "shouldnt", "couldnt", NULL};
-    static const char *const whats[] = {"when", "how", "what", "whats", "where", "in", NULL};
-    static const char *const these[] = {"this", "the", "that", "these", "it", NULL};
-    static const char *const nobody[] = {"not", "seen", "been", "found", "had", NULL};
+    static const char *const verbs[] = {"is",      "are",    "was",      "do",    "does",
+                                        "did",     "will",   "can",      "could", "should",
+                                        "wouldnt", "doesnt", "shouldnt", NULL};
+    static const char *const whats[] = {"when", "how", "what", "where", "in", NULL};
     int first = first_of_sentence(l, i);
     int verb = hb_sentence_is_any(l, first, whats) ? first + 1 : first;
     bool you = hb_sentence_is(l, verb, "have") && hb_sentence_is(l, verb + 1, "you");
     if (hb_supposed_is_guess(l, i) || !(you || hb_sentence_is_any(l, verb, verbs)))
         return false;
-    if (ends_in(l, verb + 1, "ing") || hb_sentence_is_any(l, verb + 1, nobody) ||
-        (hb_sentence_is_any(l, i - 1, these) && i - 1 == verb + 1))
+    if (ends_in(l, verb + 1, "ing") || hb_sentence_is(l, verb + 1, "not") ||
+        (hb_sentence_is(l, i - 1, "the") && i - 1 == verb + 1))
         return false;
     /* somebody's own case, or what mends one, has happened; "will I run ..." has not */
-    static const char *const own[] = {"i",       "im",      "ive",    "my",      "we",
-                                      "our",     "me",      "us",     "why",     "anyone",
-                                      "anybody", "someone", "help",   "but",     "fix",
-                                      "resolve", "solve",   "handle", "process", NULL};
+    static const char *const own[] = {"i", "my", "me", "why", "fix", "solve", "process", NULL};
     bool will = hb_sentence_is(l, verb, "will") || hb_sentence_is(l, verb, "would");
     int whose = hb_sentence_nearest(l, i, i - verb - 1, own);
     return whose < 0 || (will && whose == verb + 1);
@@ -320,7 +297,7 @@ static bool is_question(const struct hb_sentence *l, int i)
 static bool is_possible(const struct hb_sentence *l, int k, int i)
 {
     static const char *const coming[] = {"run", "cause", "lead", "result", "be", NULL};
-    static const char *const guesses[] = {"almost", "likely", "probably", NULL};
+    static const char *const guesses[] = {"almost", "probably", NULL};
     for (int n = k + 1; n < i; n++)
         if (hb_sentence_is(l, n, "i") || hb_sentence_is(l, n, "we"))
             return false; /* "can run into issues as here, where we ran into OOMs" */
@@ -335,8 +312,8 @@ static bool is_possible(const struct hb_sentence *l, int k, int i)
 /* "in case of", "did it", "did the OOM occur", "you will", "you would get" */
 static bool is_told_of(const struct hb_sentence *l, int k)
 {
-    static const char *const whoms[] = {"it", "you", "the", "this", "that", "your", NULL};
-    static const char *const met[] = {"why", "how", "what", NULL};
+    static const char *const whoms[] = {"you", "the", NULL};
+    static const char *const met[] = {"why", NULL};
     return (hb_sentence_is(l, k, "in") && hb_sentence_is(l, k + 1, "case")) ||
            (hb_sentence_is(l, k, "did") && hb_sentence_is_any(l, k + 1, whoms) &&
             !hb_sentence_is_any(l, k - 1, met)) || /* a question */
@@ -353,20 +330,16 @@ static bool is_not_met(const struct hb_sentence *l, int i)
     static const char *const verbs[] = {"raise", "throw",   "get",     "give",      "hit",
                                         "see",   "report",  "cause",   "produce",   "show",
                                         "face",  "trigger", "receive", "encounter", NULL};
-    static const char *const met[] = {"why", "past", NULL};
     int verb = hb_refusal_is_oom(l, i) && hb_sentence_is_any(l, i - 1, nots)
                    ? i /* "it doesn't OOM" */
                    : hb_sentence_nearest(l, i, FAR, verbs);
-    return hb_sentence_is_any(l, verb - 1, nots) && hb_sentence_nearest(l, i, FAR, met) < 0;
+    return hb_sentence_is_any(l, verb - 1, nots);
 }
 
 /* "memory.oom.group", a name; "Monitoring OOM events": what is done about any */
 static bool is_object(const struct hb_sentence *l, int i)
 {
-    static const char *const acts[] = {"monitoring", "detecting", "handling",   "reporting",
-                                       "avoiding",   "catching",  "preventing", "tracking",
-                                       "surviving",  "logging",   "addressing", "mitigating",
-                                       "debugging",  NULL};
+    static const char *const acts[] = {"monitoring", "addressing", NULL};
     const char *at = l->word[i].span.at, *end = l->word[i].span.end;
     bool name =
         at > l->span.at && at[-1] == '.' && end + 1 < l->span.end && *end == '.' && end[1] != ' ';
@@ -379,11 +352,11 @@ static bool is_object(const struct hb_sentence *l, int i)
 bool hb_supposed_defines(const struct hb_sentence *l)
 {
     static const char *const whats[] = {"what", "why", "how", NULL};
-    static const char *const these[] = {"it", "this", "that", "they", NULL};
+    static const char *const these[] = {"it", "this", NULL};
     static const char *const occurs[] = {"occurs", "occur", "happens", "happen",
                                          "arises", "arise", NULL};
-    static const char *const whens[] = {"when", "whenever", "if", "because", NULL};
-    static const char *const nouns[] = {"error", "errors", "exception", "exceptions", "oom", NULL};
+    static const char *const whens[] = {"when", "if", "because", NULL};
+    static const char *const nouns[] = {"error", "errors", "oom", NULL};
     static const char *const mores[] = {"more", "runs", NULL};
     enum { NEAR = 2, FAR = 24 };
     bool label = hb_sentence_is_any(l, 0, whats) && hb_sentence_is_any(l, 1, these) &&
