@@ -118,6 +118,15 @@ static int figures_of(const struct hb_log_message *m)
     return figures;
 }
 
+/* What a process printed that has nothing on the device: "MA 0.0 GB Max_MA 0.0 GB". */
+static bool is_blank(enum hb_log_kind kind, const struct hb_log_message *m)
+{
+    for (int i = 0; i < HB_FACT_COUNT; i++)
+        if (m->fact[i] > 0)
+            return false;
+    return kind == HB_LOG_TORCH_STATS;
+}
+
 static int said_of(const struct hb_log_message *m)
 {
     return figures_of(m) + m->item_count + (m->name[0] != '\0');
@@ -166,7 +175,8 @@ static void put_away(struct hb_log_reader *r, enum hb_log_kind kind)
     slot->is_open = false;
     if (kind == HB_LOG_DRIVER && slot->open.fact[HB_FACT_ASKED] < 0)
         return; /* what the device had, and no request */
-    if (figures_of(&slot->open) < policies[kind].least && !slot->open.item_count)
+    if ((figures_of(&slot->open) < policies[kind].least && !slot->open.item_count) ||
+        is_blank(kind, &slot->open))
         return;
     if (kind == HB_LOG_ANALYSIS)
         complete_total(&slot->open);

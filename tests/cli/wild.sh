@@ -81,6 +81,9 @@ expect 1 hbmsim record --config examples/quickstart/model.yaml --id x "$work/zer
 err_has 'all figures of memory_analysis() are zero'
 expect 0 hbmsim explain "$work/zero.log"
 out_has 'All figures are zero: this backend does not tell them.'
+printf 'MA 0.0 GB         Max_MA 0.0 GB         CA 0.0 GB         Max_CA 0 GB\n' >"$work/zero.log"
+expect 1 hbmsim record --config examples/quickstart/model.yaml --id x "$work/zero.log"
+expect 1 hbmsim explain "$work/zero.log"
 
 # The text of a change of a program: what it mentions is nothing, what it says is supposed, what a program
 # printed is told.
