@@ -375,7 +375,7 @@ static bool is_patch_line(struct hb_span s)
 struct refusal {
     int word;     /* that says that memory was refused; -1: none does */
     bool foreign; /* it is said in a language whose words are not parted */
-    bool line;    /* it is the line, not part of prose, or said to somebody */
+    bool line;    /* it is the line, not part of prose */
     bool killed;  /* a process was ended */
     bool status;  /* ... of which a container's status is all that is told */
     bool crash;   /* ... or whatever came of memory that was filled: no figure is the last one */
@@ -391,7 +391,7 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
                         .report = HB_REPORT_NONE};
     bool foreign = f.killed || f.foreign;
     bool other = f.killed || f.foreign || f.word >= 0;
-    f.line = f.word >= 0 && (hb_report_is_line(l, f.word) || hb_report_is_answer(l, f.word));
+    f.line = f.word >= 0 && hb_report_is_line(l, f.word);
     for (int i = 0; i < l->count; i++) {
         bool kill = hb_kill_is(l, i) && !hb_supposed_is(l, i);
         f.killed = f.killed || kill;

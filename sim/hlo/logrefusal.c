@@ -427,13 +427,11 @@ static bool is_used_up(const struct hb_sentence *l, int i)
             hb_sentence_ahead(l, i + 1, FAR, MEMORY) >= 0);
 }
 
-/* "crashes", "freezes the machine" */
+/* "crashes", "shuts down" */
 static bool is_end(const struct hb_sentence *l, int i)
 {
-    static const char *const verbs[] = {"freeze", "freezes", NULL};
-    return l->bits[i] & ENDS || hb_sentence_is_any(l, i, verbs) ||
-           ((hb_sentence_is(l, i, "shuts") || hb_sentence_is(l, i, "shut")) &&
-            hb_sentence_is(l, i + 1, "down"));
+    return l->bits[i] & ENDS || ((hb_sentence_is(l, i, "shuts") || hb_sentence_is(l, i, "shut")) &&
+                                 hb_sentence_is(l, i + 1, "down"));
 }
 
 /* "memory usage keeps growing and the process dies", "it crashes because RAM usage climbs" */

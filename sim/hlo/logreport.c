@@ -52,17 +52,12 @@ static bool is_headline(const struct hb_sentence *l, int i)
 {
     static const char *const heads[] = {"bug",   "issue", "help",   "a",   "an", "the", "runtime",
                                         "torch", "still", "always", "not", "no", "too", NULL};
-    static const char *const starts[] = {"but",  "then",  "so",      "before",
-                                         "ends", "since", "because", NULL};
     enum { SAYS = DEVICE | OWNER | HOST | MEMORY | FAILS | CANNOTS | ALLOCS | SHORT };
     if (hb_sentence_is(l, i, "exceeding")) /* "Exceeding memory surfaces as ..." */
         return false;
-    for (int k = i - 1; k >= 0 && l->word[k].kind == HB_WORD_TEXT; k--) {
-        if (hb_sentence_is_any(l, k, starts))
-            return true;
+    for (int k = i - 1; k >= 0 && l->word[k].kind == HB_WORD_TEXT; k--)
         if (!(l->bits[k] & SAYS) && !hb_sentence_is_any(l, k, heads))
             return false;
-    }
     return true;
 }
 
@@ -224,13 +219,4 @@ bool hb_report_is_line(const struct hb_sentence *l, int i)
                             *l->word[k].span.at == ')'))
         k++; /* "Out of memory (OOM) errors occur when ..." goes on */
     return is_titled(l) || has_time(before) || (has_head(l->span, before) && k <= i + TAIL);
-}
-
-bool hb_report_is_answer(const struct hb_sentence *l, int i)
-{
-    enum { FAR = 5 };
-    static const char *const you[] = {"you", NULL};
-    static const char *const now[] = {"running", "ran", "getting", "hitting", NULL};
-    int whom = hb_sentence_nearest(l, i, FAR, you);
-    return whom >= 0 && hb_sentence_nearest(l, i + 1, i + 1 - whom, now) > whom;
 }

@@ -13,7 +13,5 @@ bool hb_report_is_printed(const struct hb_sentence *l);
 /* Whether the refusal at word i is the line, as a program prints it or a thread's title has it: no
  * prose goes on behind it. */
 bool hb_report_is_line(const struct hb_sentence *l, int i);
-/* "You are running out of memory": somebody is told that it is so. */
-bool hb_report_is_answer(const struct hb_sentence *l, int i);
 
 #endif

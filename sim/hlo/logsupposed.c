@@ -351,16 +351,13 @@ static bool is_object(const struct hb_sentence *l, int i)
 
 bool hb_supposed_defines(const struct hb_sentence *l)
 {
-    static const char *const whats[] = {"what", "why", "how", NULL};
-    static const char *const these[] = {"it", "this", NULL};
     static const char *const occurs[] = {"occurs", "occur", "happens", "happen",
                                          "arises", "arise", NULL};
     static const char *const whens[] = {"when", "if", "because", NULL};
     static const char *const nouns[] = {"error", "errors", "oom", NULL};
     static const char *const mores[] = {"more", "runs", NULL};
     enum { NEAR = 2, FAR = 24 };
-    bool label = hb_sentence_is_any(l, 0, whats) && hb_sentence_is_any(l, 1, these) &&
-                 l->count > 2 && l->word[2].keys;
+    bool label = false;
     for (int k = 1; k < l->count && !label; k++) {
         int when = hb_sentence_is_any(l, k, occurs) ? hb_sentence_next(l, k, 1, whens) : -1;
         label = when > 0 && hb_sentence_nearest(l, k, NEAR, nouns) >= 0 &&
