@@ -468,10 +468,10 @@ static void assign_on_tpu(struct assign *a, uint32_t buffer)
 static void assign_buffer(struct assign *a, uint32_t buffer)
 {
     const struct hb_hlo_buffer *of = &a->b->items[buffer];
-    if (of->constant)
-        make_alloc(a, buffer, HB_HLO_CONSTANT_DATA);
-    else if (of->argument != HB_NONE)
+    if (of->argument != HB_NONE) /* a constant beside it in a loop's state is copied there */
         make_alloc(a, buffer, HB_HLO_ARGUMENT);
+    else if (of->constant)
+        make_alloc(a, buffer, HB_HLO_CONSTANT_DATA);
     else if (of->table)
         make_alloc(a, buffer, HB_HLO_TABLE);
     else if (a->f->m->dialect->backend == HB_HLO_TPU)
