@@ -91,18 +91,29 @@ static void make_room(struct hb_hlo_module *m, uint32_t at, uint32_t count)
     m->comps[m->entry].inst_count += count;
 }
 
-static void write_copy(struct hb_hlo_module *m, uint32_t at, uint32_t from)
+static void write_inst(struct hb_hlo_module *m, uint32_t at, enum hb_hlo_op op, uint32_t from)
 {
     m->insts[at] = m->insts[from]; /* its name and place in the text */
-    m->insts[at].op = HB_HLO_OP_COPY;
+    m->insts[at].op = (uint8_t)op;
     m->insts[at].fusion = HB_HLO_NO_FUSION;
     m->insts[at].attrs_len = 0;
     m->insts[at].args_at = m->arg_count;
-    m->insts[at].operand_count = 1;
+    m->insts[at].operand_count = 0;
     m->insts[at].pred_count = m->insts[at].call_count = 0;
     m->insts[at].number = 0;
+}
+
+static void write_operand(struct hb_hlo_module *m, uint32_t at, uint32_t operand)
+{
     m->args = hb_grow(m->arena, m->args, m->arg_count, &m->arg_cap, sizeof *m->args);
-    m->args[m->arg_count++] = from;
+    m->args[m->arg_count++] = operand;
+    m->insts[at].operand_count++;
+}
+
+static void write_copy(struct hb_hlo_module *m, uint32_t at, uint32_t from)
+{
+    write_inst(m, at, HB_HLO_OP_COPY, from);
+    write_operand(m, at, from);
 }
 
 /* Which operands of the root tuple are to be copied; returns how many. */
@@ -122,9 +133,30 @@ static uint32_t mark_operands(const struct hb_hlo_module *m, uint32_t root, bool
     return marks;
 }
 
+/* A loop that is the root, as a tuple of what it returns; the entry's new root. */
+static uint32_t spread_loop(struct hb_hlo_module *m, uint32_t loop)
+{
+    uint32_t shape = m->insts[loop].shape, count = hb_hlo_shape_of(m, loop)->child_count,
+             root = loop + count + 1;
+    if (hb_hlo_op_of(m, loop) != HB_HLO_OP_WHILE || !count ||
+        count > UINT32_MAX / 4 - m->inst_count)
+        return loop;
+    make_room(m, loop + 1, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        write_inst(m, loop + 1 + i, HB_HLO_OP_GET_TUPLE_ELEMENT, loop);
+        write_operand(m, loop + 1 + i, loop);
+        m->insts[loop + 1 + i].number = i;
+        m->insts[loop + 1 + i].shape = hb_hlo_shape_child(&m->shapes, shape, i);
+    }
+    write_inst(m, root, HB_HLO_OP_TUPLE, loop);
+    for (uint32_t i = 0; i < count; i++)
+        write_operand(m, root, loop + 1 + i);
+    return m->comps[m->entry].root = root;
+}
+
 void hb_hlo_copy_outputs(struct hb_hlo_module *m)
 {
-    uint32_t root = m->comps[m->entry].root;
+    uint32_t root = spread_loop(m, m->comps[m->entry].root);
     if (hb_hlo_op_of(m, root) == HB_HLO_OP_TUPLE) {
         uint32_t operands = m->insts[root].operand_count;
         bool *copied = hb_arena_alloc(m->arena, operands + 1, sizeof *copied);

@@ -19,6 +19,7 @@ struct row {
 #define TEST                                                                                       \
     "test {\n  p = (f32[4], s32[]) parameter(0)\n  i = s32[] get-tuple-element(p), index=1\n"      \
     "  o = s32[] constant(9)\n  ROOT l = pred[] compare(i, o), direction=LT\n}\n"
+#define SCHEDULED "HloModule m, is_scheduled=true\n" /* no copies are added */
 #define ENTRY                                                                                      \
     "ENTRY e {\n  a = f32[4] parameter(0)\n  b = s32[] parameter(1)\n  c = pred[] parameter(2)\n"  \
     "  t = (f32[4], s32[]) tuple(a, b)\n"
@@ -64,17 +65,17 @@ static const struct row rows[] = {
      "  ROOT r = (s32[], f32[4]) call(a), to_apply=f\n}\n",
      "n.0 q.0 a.0"},
     /* what a loop hands on unchanged is what it was given; what it makes is a value of its own */
-    {TEST BODY("body", "x, n") ENTRY
+    {SCHEDULED TEST BODY("body", "x, n") ENTRY
      "  ROOT w = (f32[4], s32[]) while(t), condition=test, body=body\n}\n",
      "w.0 a.0 w.2"},
-    {TEST BODY("body", "y, n") ENTRY
+    {SCHEDULED TEST BODY("body", "y, n") ENTRY
      "  ROOT w = (f32[4], s32[]) while(t), condition=test, body=body\n}\n",
      "w.0 w.1 w.2"},
-    {TEST BODY("inner",
-               "x, n") "body {\n  p = (f32[4], s32[]) parameter(0)\n"
-                       "  ROOT v = (f32[4], s32[]) while(p), condition=test, "
-                       "body=inner\n}\n" ENTRY
-                       "  ROOT w = (f32[4], s32[]) while(t), condition=test, body=body\n}\n",
+    {SCHEDULED TEST BODY(
+         "inner", "x, n") "body {\n  p = (f32[4], s32[]) parameter(0)\n"
+                          "  ROOT v = (f32[4], s32[]) while(p), condition=test, "
+                          "body=inner\n}\n" ENTRY
+                          "  ROOT w = (f32[4], s32[]) while(t), condition=test, body=body\n}\n",
      "w.0 a.0 w.2"},
     /* branches that agree, and that do not */
     {"f {\n  p = (f32[4], s32[]) parameter(0)\n  ROOT x = f32[4] get-tuple-element(p), index=0\n}\n"
