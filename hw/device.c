@@ -280,13 +280,25 @@ double hb_curve_at(const struct hb_curve *curve, double x)
     return curve->y[curve->count - 1];
 }
 
+static const struct hb_curve *matmul_curve(const struct hb_device *dev, enum hb_rate rate)
+{
+    const struct hb_curve *own = &dev->matmul_curve[rate];
+    return own->count ? own : &dev->matmul_curve[HB_RATE_BF16];
+}
+
 double hb_device_matmul_flops(const struct hb_device *dev, enum hb_rate rate, double m, double n,
                               double k)
 {
-    const struct hb_curve *curve = &dev->matmul_curve[rate];
-    if (!curve->count)
-        curve = &dev->matmul_curve[HB_RATE_BF16];
-    return dev->peak_flops[rate] * hb_curve_at(curve, cbrt(m * n * k));
+    return dev->peak_flops[rate] * hb_curve_at(matmul_curve(dev, rate), cbrt(m * n * k));
+}
+
+double hb_device_most_matmul_part(const struct hb_device *dev, enum hb_rate rate)
+{
+    const struct hb_curve *curve = matmul_curve(dev, rate);
+    double most = curve->count ? 0 : 1;
+    for (int i = 0; i < curve->count; i++)
+        most = curve->y[i] > most ? curve->y[i] : most;
+    return most;
 }
 
 double hb_device_grouped_part(const struct hb_device *dev, double m, double n, double k)

@@ -204,6 +204,8 @@ double hb_curve_at(const struct hb_curve *curve, double x);
  * A type without a curve reads the bf16 one. */
 double hb_device_matmul_flops(const struct hb_device *dev, enum hb_rate rate, double m, double n,
                               double k);
+/* The most of the peak that a product of any size reaches. */
+double hb_device_most_matmul_part(const struct hb_device *dev, enum hb_rate rate);
 /* Part of that rate that one of many such products side by side reaches (experts' products): one
  * where the device has no curve for them. */
 double hb_device_grouped_part(const struct hb_device *dev, double m, double n, double k);

@@ -3,9 +3,11 @@
  * (hb_segment_optional_ops). Tests compare floors with every policy of the menus. */
 #include "solver/bound.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/names.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/engine/cost.h"
@@ -36,9 +38,60 @@ struct bound_ask {
     bool backward;        /* nothing of the forward pass */
 };
 
+/* Sequences that a device goes through in a step, in layers of no pipeline and in a stage, whose
+ * iterations begin and end with some that are thrown away. */
+struct work {
+    double whole, staged;
+    double at_once; /* the most in one product */
+};
+
+static struct work work_of(const struct hb_spec *spec)
+{
+    int64_t stages = spec->mesh[HB_AX_PIPELINE];
+    int64_t split = spec->sharding.ends_over_pipeline ? stages : 1;
+    int64_t ways =
+        spec->mesh[HB_AX_DATA] * spec->mesh[HB_AX_FSDP] * spec->mesh[HB_AX_EXPERT] * split;
+    int64_t batch = hb_div_up(hb_div_up(spec->batch.global, spec->batch.accumulate), ways);
+    int64_t microbatches = spec->pipeline.microbatches;
+    int64_t iterations = microbatches * spec->pipeline.repeats + stages - 1;
+    double steps = (double)spec->batch.accumulate;
+    int64_t own = hb_div_up(batch * split, microbatches);
+    return (struct work){steps * (double)batch, steps * (double)iterations * (double)own,
+                         (double)hb_larger(batch, own)};
+}
+
+/* Kernels' times are rounded to ns: what is shorter than this for one sequence is left out, of the
+ * rest that is less than such a part. */
+enum { SHORTEST_NS = 1000 };
+static const double rounding = 1e-3;
+
+/* Of all products by that name one: where memory is short a gradient is made more than once. */
+static double products_ns(struct hb_arena *scratch, const struct hb_cost *cost,
+                          const bool *optional, const struct bound_ask *ask)
+{
+    const struct hb_program *p = cost->p;
+    double sum = 0, at_once = work_of(ask->cell_spec).at_once;
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    struct hb_names known;
+    hb_names_init(&known, scratch, p->op_count);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        bool counts = op->phase == HB_PHASE_BACKWARD && op->stream == HB_STREAM_COMPUTE &&
+                      !optional[i] && is_of_layers(ask->cell_spec, p, i);
+        double ns = counts ? hb_cost_least_ns(cost, i) : 0;
+        if (ns < SHORTEST_NS * at_once || known.names[hb_names_place(&known, op->name, 0)])
+            continue;
+        hb_names_put(&known, op->name, 0);
+        sum += ns * (double)hb_program_times(p, op);
+    }
+    hb_arena_rewind(scratch, mark);
+    return sum;
+}
+
 /* Without `change` (merged.h) nothing of the forward pass counts, which is all that it changes. */
-static void sum_streams(const struct bound_ask *ask, const struct hb_program *p,
-                        const int64_t *change, const bool *optional, struct hb_floor *out)
+static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
+                        const struct hb_program *p, const int64_t *change, const bool *optional,
+                        struct hb_floor *out)
 {
     int64_t busy[HB_STREAM_COUNT] = {0};
     struct hb_cost cost;
@@ -53,6 +106,8 @@ static void sum_streams(const struct bound_ask *ask, const struct hb_program *p,
             if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
                 out->forward_ns = hb_add_sat(out->forward_ns, ns);
         }
+    if (ask->backward && hb_bound_is_dense(ask->cell_spec))
+        out->products_ns = products_ns(scratch, &cost, optional, ask);
     for (int s = 0; s < HB_STREAM_COUNT; s++) {
         out->bound_ns = busy[s] > out->bound_ns ? busy[s] : out->bound_ns;
         if (s >= HB_STREAM_COLLECTIVE)
@@ -328,13 +383,13 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
     if (out->live_bytes > ask->budget_bytes)
         return true;
     if (ask->backward) {
-        sum_streams(ask, &p, NULL, optional, out);
+        sum_streams(scratch, ask, &p, NULL, optional, out);
         return true;
     }
     if (!hb_segment_lower_merged(scratch, &roomy, &merged))
         return false;
     const int64_t *change = hb_merged_find(scratch, &p, &merged, ask->device);
-    sum_streams(ask, &p, change, optional, out);
+    sum_streams(scratch, ask, &p, change, optional, out);
     if (ask->cell_spec->mesh[HB_AX_PIPELINE] > 1) {
         struct hb_op_costs costs = least_costs(scratch, &p, ask->device, change, optional);
         out->bound_ns = hb_larger(out->bound_ns, path_ns(scratch, ask, &p, &costs, optional));
@@ -375,6 +430,36 @@ bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec
     struct bound_ask ask = {
         .device = device, .budget_bytes = budget_bytes, .known_bytes = INT64_MAX, .backward = true};
     return bound_layers_of(scratch, cell_spec, ask, out);
+}
+
+bool hb_bound_is_dense(const struct hb_spec *spec)
+{
+    bool dense = true;
+    for (int i = 0; i < spec->model.block_count; i++)
+        dense = dense && !hb_block_mixes(&spec->model.blocks[i]);
+    return dense;
+}
+
+/* Proof. Every product of a dense layer's backward pass, and its attention, has the sequences of a
+ * microbatch in one of its dimensions once, and the others follow from model and mesh: so its
+ * operations are as many times more as there are more sequences, over all trips those of the whole
+ * step. Each of them is made at least once, and of those of one name but one is counted (gemma3-12b
+ * with 3 sequences a device makes gradients again that it makes once with 12). No product of any
+ * size is faster than the best of the device's curve; attention's part of the peak follows from the
+ * length of the sequences alone. */
+int64_t hb_bound_alike(const struct hb_floor *first, const struct hb_spec *first_spec,
+                       const struct hb_spec *spec)
+{
+    bool alike = memcmp(first_spec->mesh, spec->mesh, sizeof spec->mesh) == 0 &&
+                 first_spec->pipeline.repeats == spec->pipeline.repeats && hb_bound_is_dense(spec);
+    if (!alike || !(first->products_ns > 0))
+        return 0;
+    struct work from = work_of(first_spec), to = work_of(spec);
+    double times = to.whole / from.whole;
+    if (spec->mesh[HB_AX_PIPELINE] > 1)
+        times = fmin(times, to.staged / from.staged);
+    double ns = first->products_ns * times * (1 - rounding);
+    return ns < 9e18 ? (int64_t)ns : INT64_MAX / 2;
 }
 
 /* A cell without segments. */

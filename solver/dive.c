@@ -135,7 +135,8 @@ static void put_cell(struct hb_search *s, struct hb_search_node *node, uint32_t 
 static void list_cells(struct hb_search *s, struct hb_search_node *node, struct hb_queue *out)
 {
     for (uint32_t i = node->first; i < node->end && !is_late(s); i++)
-        if (s->plan->space.cells[i].form != HB_FORM_NESTED)
+        if (s->plan->space.cells[i].form != HB_FORM_NESTED &&
+            hb_whole_node_value(s, node, i) < s->incumbent)
             put_cell(s, node, i, FLOORED_CELL, out);
 }
 
@@ -215,23 +216,29 @@ static void put_fit(struct looks *l, double value, uint32_t index)
     hb_queue_put(&l->fit, value, 0, index);
 }
 
-/* Whether as many as are dived into come before: behind it in the queue is nothing nearer. */
-static bool is_behind(const struct looks *l, double value)
+/* Whether as many as are dived into come before, or what was found does by far: behind it in the
+ * queue is nothing nearer. */
+static bool is_behind(const struct hb_search *s, const struct looks *l, double value)
 {
-    return !l->all && l->near_count == MOST_NEAR && value > l->near[MOST_NEAR - 1];
+    return value > s->incumbent * far ||
+           (!l->all && l->near_count == MOST_NEAR && value > l->near[MOST_NEAR - 1]);
 }
 
-/* The next by its floor and a part of what its links have to do. */
+/* The next by its floor and a part of what its links have to do, of those that may be better than
+ * what was found. */
 static bool take_node(struct hb_search *s, struct looks *l, uint32_t *out)
 {
     struct hb_queue_entry e;
-    while (l->nodes.count && !is_behind(l, l->nodes.heap[0].value) &&
+    while (l->nodes.count && !is_behind(s, l, l->nodes.heap[0].value) &&
            hb_queue_take(&l->nodes, &e)) {
+        struct hb_search_node *node = &s->nodes[e.index];
         *out = e.index;
-        if (s->nodes[e.index].forward)
+        if (node->value >= s->incumbent)
+            continue;
+        if (node->forward)
             return true;
-        hb_nodes_time(s, &s->nodes[e.index]);
-        if (!hb_nodes_is_out(s, &s->nodes[e.index]))
+        hb_nodes_time(s, node);
+        if (!hb_nodes_is_out(s, node))
             list_node(s, e.index, &l->nodes);
     }
     return false;
@@ -248,37 +255,47 @@ static double estimate(struct hb_search *s, struct hb_search_node *node)
     return least + hb_search_value(s, node->first, node->waits_ns, 0);
 }
 
-/* Those of the first that may fit, by what they may come to. */
-static void look_at_nodes(struct hb_search *s, struct looks *l, struct hb_queue *out)
+/* Until so many may fit; those of the first by what they may come to. */
+static void look_at_nodes(struct hb_search *s, struct looks *l, uint32_t fits, struct hb_queue *out)
 {
     struct hb_queue_entry e;
     uint32_t index;
-    for (; (l->count < MOST_LOOKS || l->fits < LEAST_FIT) && !is_late(s) && take_node(s, l, &index);
+    for (; (l->count < MOST_LOOKS || l->fits < LEAST_FIT) && l->fits < fits && !is_late(s) &&
+           take_node(s, l, &index);
          l->count++) {
         struct hb_search_node *node = &s->nodes[index];
         if (look(s, node))
             put_fit(l, node->value + hb_search_value(s, node->first, node->waits_ns, 0), index);
     }
     while (out->count < MOST_ESTIMATES && !is_late(s) && hb_queue_take(&l->fit, &e)) {
-        double value = estimate(s, &s->nodes[e.index]);
+        struct hb_search_node *node = &s->nodes[e.index];
+        double value = node->value < s->incumbent ? estimate(s, node) : INFINITY;
         if (value < INFINITY)
             hb_queue_put(out, value, 0, e.index);
     }
 }
 
+/* How many were dived into: scans, and pipelines. */
+struct dived {
+    uint32_t scans, pipelines;
+};
+
 /* The first of them: of scans a few, of pipelines fewer; as many as it takes until something fits.
  */
-static void dive_nodes(struct hb_search *s, struct hb_queue *nodes)
+static void dive_nodes(struct hb_search *s, struct hb_queue *nodes, struct dived *dived,
+                       uint32_t most)
 {
     struct hb_queue_entry e;
-    uint32_t dived[2] = {0}, most[2] = {MOST_SCANS, MOST_PIPELINES};
-    while (!is_late(s) && hb_queue_take(nodes, &e)) {
+    while (most > 0 && !is_late(s) && hb_queue_take(nodes, &e)) {
         struct hb_search_node *node = &s->nodes[e.index];
         bool stages = s->plan->space.cells[node->first].mesh[HB_AX_PIPELINE] > 1;
-        if (s->dive_count && (dived[stages] >= most[stages] || e.value > s->incumbent * far))
+        uint32_t *own = stages ? &dived->pipelines : &dived->scans;
+        if (s->dive_count > 0 &&
+            (*own >= (stages ? MOST_PIPELINES : MOST_SCANS) || e.value > s->incumbent * far))
             continue;
         dive_node(s, node);
-        dived[stages]++;
+        ++*own;
+        most--;
     }
 }
 
@@ -286,6 +303,7 @@ void hb_dive(struct hb_search *s)
 {
     struct hb_queue nodes = {.arena = s->arena};
     struct looks l = {.nodes = {.arena = s->arena}, .fit = {.arena = s->arena}};
+    struct dived dived = {0, 0};
     struct hb_spec spec;
     if (!s->ask->polish || !s->plan->space.remat || hb_search_by_memory(s) || !s->queue.count)
         return;
@@ -294,10 +312,13 @@ void hb_dive(struct hb_search *s)
     s->dives = hb_arena_alloc(s->arena, MOST_DIVES, sizeof *s->dives);
     for (uint32_t i = 0; i < s->queue.count; i++)
         list_node(s, s->queue.heap[i].index, &l.nodes);
-    for (int pass = 0; pass < 2 && !s->dive_count; pass++) {
+    /* What the first few come to leaves the others few to look at. */
+    look_at_nodes(s, &l, LEAST_FIT, &nodes);
+    dive_nodes(s, &nodes, &dived, 1);
+    for (int pass = 0; pass < 2 && !(s->incumbent < INFINITY && pass > 0); pass++) {
         l.all = pass > 0;
-        look_at_nodes(s, &l, &nodes);
-        dive_nodes(s, &nodes);
+        look_at_nodes(s, &l, UINT32_MAX, &nodes);
+        dive_nodes(s, &nodes, &dived, UINT32_MAX);
     }
 }
 

@@ -3,7 +3,8 @@
  * a few cells by the same, and of each of these a ladder of policies from what keeps all to what
  * keeps nothing, split anywhere between two rungs, is priced; the engine runs the best until one
  * fits. What it takes is the incumbent from then on: nodes and cells above it are not looked at.
- * Stages of a pipeline, which have no such prices, are run rung by rung. */
+ * For that the best of the first few nodes is dived into before the others are looked at. Stages of
+ * a pipeline, which have no such prices, are run rung by rung. */
 #ifndef HB_SOLVER_DIVE_H
 #define HB_SOLVER_DIVE_H
 

@@ -63,20 +63,27 @@ static void settle_node(struct hb_search *s, const struct hb_search_node *node,
         hb_search_settle(s, i, fate, value);
 }
 
+/* By its floor; false: it is out of the search. */
+static bool settle_floor(struct hb_search *s, const struct hb_search_node *node)
+{
+    if (node->refused)
+        settle_node(s, node, HB_FATE_REFUSED, INFINITY);
+    else if (node->floor.live_bytes > hb_search_node_peak_bytes(s, node))
+        settle_node(s, node, HB_FATE_MEMORY, (double)node->floor.live_bytes);
+    else if (node->value >= INFINITY) /* with a larger budget already */
+        settle_node(s, node, HB_FATE_LAYER_BOUND, node->value);
+    else {
+        settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
+        return true;
+    }
+    return false;
+}
+
 /* Into the queue, or out of the search where its floor exceeds the budget. */
 static void queue_node(struct hb_search *s, uint32_t index)
 {
-    const struct hb_search_node *node = &s->nodes[index];
-    if (node->refused) {
-        settle_node(s, node, HB_FATE_REFUSED, INFINITY);
-    } else if (node->floor.live_bytes > hb_search_node_peak_bytes(s, node)) {
-        settle_node(s, node, HB_FATE_MEMORY, (double)node->floor.live_bytes);
-    } else if (node->value >= INFINITY) { /* with a larger budget already */
-        settle_node(s, node, HB_FATE_LAYER_BOUND, node->value);
-    } else {
-        settle_node(s, node, HB_FATE_NODE_BOUND, node->value);
-        hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
-    }
+    if (settle_floor(s, &s->nodes[index]))
+        hb_queue_put(&s->queue, s->nodes[index].value, HB_ENTRY_NODE, index);
 }
 
 static void take_floor(struct hb_search *s, struct hb_search_node *node,
@@ -85,6 +92,41 @@ static void take_floor(struct hb_search *s, struct hb_search_node *node,
     node->floor = *floor;
     node->floor_value = hb_search_value(s, node->first, floor->bound_ns, floor->live_bytes);
     node->value = fmax(node->value, node->floor_value);
+}
+
+/* The last before it of its mesh whose own floor is known; null: there is none. */
+static const struct hb_search_node *find_alike(const struct hb_search *s,
+                                               const struct hb_search_node *node)
+{
+    const struct hb_cell *cells = s->plan->space.cells;
+    for (const struct hb_search_node *other = node; other-- > s->nodes;) {
+        if (memcmp(cells[node->first].mesh, cells[other->first].mesh, sizeof cells->mesh) != 0)
+            return NULL;
+        if (other->timed && !other->alike && !other->refused)
+            return other;
+    }
+    return NULL;
+}
+
+/* Most nodes of a mesh are above the plan for what the first of them has to compute. */
+static bool is_alike(struct hb_search *s, struct hb_search_node *node)
+{
+    const struct hb_search_node *first = hb_search_by_memory(s) ? NULL : find_alike(s, node);
+    struct hb_spec spec, first_spec;
+    if (!first)
+        return false;
+    hb_nodes_floor_spec(s, node, &spec);
+    hb_nodes_floor_spec(s, first, &first_spec);
+    struct hb_floor floor = {.bound_ns = hb_bound_alike(&first->floor, &first_spec, &spec),
+                             .live_bytes = first->floor.state_bytes,
+                             .state_bytes = first->floor.state_bytes,
+                             .fixed_bytes = first->floor.state_bytes};
+    if (floor.bound_ns == 0)
+        return false;
+    node->measured = node->timed = node->alike = true;
+    node->value = 0;
+    take_floor(s, node, &floor);
+    return true;
 }
 
 /* Most nodes are above the plan by their backward pass alone. */
@@ -99,6 +141,7 @@ static void measure_node(struct hb_search *s, struct hb_search_node *node)
     hb_arena_rewind(s->scratch, mark);
     s->plan->counts.node_floors++;
     node->measured = true;
+    node->alike = false;
     node->timed = floor.live_bytes <= budget;
     node->value = 0;
     take_floor(s, node, &floor);
@@ -119,6 +162,11 @@ void hb_nodes_time(struct hb_search *s, struct hb_search_node *node)
     struct hb_bound_limits limits = {memory ? 0 : limit, memory ? 0 : limit};
     if (node->forward || hb_nodes_is_out(s, node))
         return;
+    if (node->alike) {
+        measure_node(s, node);
+        (void)settle_floor(s, node);
+        return;
+    }
     hb_nodes_floor_spec(s, node, &spec);
     node->refused = !hb_bound_node(s->scratch, &spec, s->ask->device, limits, &floor);
     hb_arena_rewind(s->scratch, mark);
@@ -168,6 +216,7 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
         }
         node->measured = from->measured;
         node->timed = from->timed;
+        node->alike = from->alike;
         node->forward = from->forward && !hb_search_by_memory(s);
         node->refused = from->refused;
         node->floor = from->floor;
@@ -186,7 +235,9 @@ void hb_nodes_put(struct hb_search *s, uint32_t index)
         queue_node(s, index);
         return;
     }
-    if (is_too_large(s, index))
+    if (is_alike(s, node))
+        ;
+    else if (is_too_large(s, index))
         node->floor.live_bytes = node->floor.state_bytes = s->nodes[index - 1].floor.state_bytes;
     else
         measure_node(s, node);
@@ -341,14 +392,6 @@ bool hb_nodes_has_layers(const struct hb_search *s)
     return !hb_search_is_asked(s) || !s->spreads;
 }
 
-static bool is_dense(const struct hb_spec *spec)
-{
-    bool dense = true;
-    for (int i = 0; i < spec->model.block_count; i++)
-        dense = dense && !hb_block_mixes(&spec->model.blocks[i]);
-    return dense;
-}
-
 /* Steps that XLA:GPU may make otherwise for want of memory: the less of the two that prices hold
  * for, so that a first one no larger than what is known ends it. Dense ones at once. */
 int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask *ask,
@@ -358,7 +401,7 @@ int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask
     struct hb_layers_ask own = *ask;
     if (!hb_search_is_asked(s))
         return hb_bound_layers(s->scratch, ask);
-    own.any_share = is_dense(&spec);
+    own.any_share = hb_bound_is_dense(&spec);
     if (own.any_share)
         return hb_bound_layers(s->scratch, &own);
     own.cell_spec = &spec;
@@ -442,12 +485,22 @@ static void open_node(struct hb_search *s, uint32_t index)
     }
 }
 
+bool hb_nodes_is_next(const struct hb_search *s, uint32_t index)
+{
+    const struct hb_search_node *node = &s->nodes[index];
+    return !node->alike && !(s->queue.count && node->value > s->queue.heap[0].value);
+}
+
 void hb_nodes_take(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
+    if (!node->alike && !hb_nodes_is_next(s, index)) {
+        hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);
+        return;
+    }
     switch (node->stage) {
     case HB_STAGE_TIMES:
-        node->stage = HB_STAGE_FLOOR;
+        node->stage = node->alike ? HB_STAGE_TIMES : HB_STAGE_FLOOR;
         hb_nodes_time(s, node);
         if (!hb_nodes_is_out(s, node))
             hb_queue_put(&s->queue, node->value, HB_ENTRY_NODE, index);

@@ -20,11 +20,14 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other);
 void hb_nodes_put(struct hb_search *s, uint32_t index);
 /* Whether nothing of it can be. */
 bool hb_nodes_is_out(const struct hb_search *s, const struct hb_search_node *node);
-/* Of one that is in the queue the times of the forward pass too, and its bytes closely, where they
- * are not known: it may be out then. */
+/* Of one that is in the queue its own floor or, where that is known, the times of the forward pass
+ * too, and its bytes closely: it may be out then. */
 void hb_nodes_time(struct hb_search *s, struct hb_search_node *node);
 /* All of them again with the floors that they have: other policies, or another budget. */
 void hb_nodes_restart(struct hb_search *s);
+/* Of one that was taken out of the queue: else it is put back, by its own floor or by what was
+ * found of it since. */
+bool hb_nodes_is_next(const struct hb_search *s, uint32_t index);
 /* Its next stage. */
 void hb_nodes_take(struct hb_search *s, uint32_t index);
 /* What all cells of the node have in common at least. */

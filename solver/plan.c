@@ -180,7 +180,8 @@ static void find_alternatives(struct hb_search *s)
         enough = enough || is_enough(s, &effort, e.value);
         bool run = e.kind == HB_ENTRY_RUN;
         effort.runs += e.kind == HB_ENTRY_CHOICE && !enough;
-        bool look = !run && e.kind != HB_ENTRY_CHOICE && e.kind != HB_ENTRY_BARE;
+        bool look = e.kind == HB_ENTRY_CELL || e.kind == HB_ENTRY_SEGMENT ||
+                    (e.kind == HB_ENTRY_NODE && hb_nodes_is_next(s, e.index));
         effort.looks += look && !enough;
         if (run || !enough) /* in the end, the best of what was run on the way */
             take_entry(s, &e);

@@ -42,6 +42,7 @@ struct hb_search_node {
                               stream; only state_bytes is known where it was not measured */
     int64_t waits_ns;      /* of its leanest scan: compute waits; where the dive looked (dive.h) */
     bool measured;         /* else its bytes are those of another node of its mesh */
+    bool alike;            /* its bytes are, and its times follow from that node (hb_bound_alike) */
     bool timed;            /* else its times are not known: it takes more than the budget */
     bool forward;          /* else of its times only those of the backward pass */
     bool refused;          /* sizes beyond the range */

@@ -68,9 +68,8 @@ double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uin
     return fmax(value, hb_search_value(s, index, s->plan->relax_ns[index], 0));
 }
 
-/* What is known of a cell by its node alone. */
-static double node_value(const struct hb_search *s, const struct hb_search_node *node,
-                         uint32_t index)
+double hb_whole_node_value(const struct hb_search *s, const struct hb_search_node *node,
+                           uint32_t index)
 {
     const struct hb_cell *cell = &s->plan->space.cells[index];
     double value = node->floor_value;
@@ -103,7 +102,7 @@ static void open_node(struct hb_search *s, struct hb_queue *q, uint32_t index, d
     }
     hb_whole_relax_node(s, node);
     for (uint32_t k = node->first; k < node->end; k++) {
-        double value = node_value(s, node, k);
+        double value = hb_whole_node_value(s, node, k);
         if (value < best)
             hb_queue_put(q, value, OPEN_CELL, k);
     }

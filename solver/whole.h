@@ -8,6 +8,9 @@
 
 /* Sets relax_ns of a node: its scans take no less, whatever their policies, chunks and place. */
 void hb_whole_relax_node(struct hb_search *s, struct hb_search_node *node);
+/* What no configuration of a cell of the node is below by what is known of the node alone. */
+double hb_whole_node_value(const struct hb_search *s, const struct hb_search_node *node,
+                           uint32_t index);
 /* What no configuration of a cell of the node is below; where the floors say that it is above
  * `most` already no more than that is found out. INFINITY: none of it fits. */
 double hb_whole_cell_value(struct hb_search *s, struct hb_search_node *node, uint32_t index,

@@ -183,6 +183,22 @@ static double arithmetic_seconds(const struct hb_cost *cost, const struct hb_op 
     return divide(op->flops, cost->device->vector_flops);
 }
 
+/* A kernel's part of the peak does not follow the sequences, a product's is the most of its curve.
+ */
+double hb_cost_least_ns(const struct hb_cost *cost, uint32_t index)
+{
+    const struct hb_op *op = &cost->p->ops[index];
+    if (op->kind == HB_OP_ATTENTION)
+        return attention_seconds(cost, op) * 1e9;
+    if (op->kind != HB_OP_MATMUL || op->grouped)
+        return 0;
+    enum hb_rate rate = pick_rate(cost, op->dtype);
+    double most = cost->device->peak_flops[rate];
+    most = most > 0 ? most * hb_device_most_matmul_part(cost->device, rate)
+                    : cost->device->vector_flops;
+    return divide(op->flops, most) * 1e9;
+}
+
 static int64_t to_ns(double seconds)
 {
     double ns = seconds * 1e9;

@@ -19,6 +19,9 @@ struct hb_cost {
 void hb_cost_init(struct hb_cost *cost, const struct hb_program *p, const struct hb_device *device);
 /* From 0 (a mark, a wait, a collective of one) to HB_COST_MAX_NS, whatever the op says. */
 int64_t hb_cost_op_ns(const struct hb_cost *cost, uint32_t index);
+/* What a product or an attention kernel of so much arithmetic takes at least, whatever the
+ * sequences in it; 0 of other ops. */
+double hb_cost_least_ns(const struct hb_cost *cost, uint32_t index);
 /* The rate at which products of this type run at best, for model FLOPs utilisation. */
 double hb_cost_peak_flops(const struct hb_cost *cost, enum hb_dtype dtype);
 

@@ -374,6 +374,62 @@ static void test_floors_hold(void **state)
     hb_arena_free(arena);
 }
 
+/* What follows for a node from another of its mesh is no more than what is found of it itself. */
+static bool compare_alike(struct hb_arena *arena, struct hb_rng *rng, const struct hb_spec *spec,
+                          const char *text, double *closest)
+{
+    struct hb_device dev;
+    struct hb_diag diag;
+    struct hb_spec other = *spec;
+    struct hb_floor first, own;
+    hb_diag_init(&diag, arena);
+    other.batch.global <<= hb_rng_range(rng, 0, 2);
+    other.batch.accumulate = INT64_C(1) << hb_rng_range(rng, 0, 4);
+    other.pipeline.microbatches = other.mesh[HB_AX_PIPELINE] << hb_rng_range(rng, 0, 4);
+    if (!hb_schema_check(arena, &diag, NULL, &other) || !hb_spec_supported(&diag, NULL, &other))
+        return false;
+    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, &dev));
+    assert_true(hb_bound_backward(arena, spec, &dev, INT64_MAX, &first));
+    assert_true(hb_bound_backward(arena, &other, &dev, INT64_MAX, &own));
+    int64_t ns = hb_bound_alike(&first, spec, &other);
+    if (ns > own.bound_ns || first.state_bytes != own.state_bytes)
+        print_error("%sbatch %lld, accumulate %lld, microbatches %lld: %lld ns of %lld\n", text,
+                    (long long)other.batch.global, (long long)other.batch.accumulate,
+                    (long long)other.pipeline.microbatches, (long long)ns, (long long)own.bound_ns);
+    assert_true(ns <= own.bound_ns && first.state_bytes == own.state_bytes);
+    *closest = fmax(*closest, (double)ns / (double)own.bound_ns);
+    return ns > 0;
+}
+
+static void test_floors_of_a_mesh(void **state)
+{
+    (void)state;
+    struct hb_arena *arena = hb_arena_new();
+    struct hb_rng rng = hb_rng_seed(prop_seed(29));
+    int wanted = prop_cases_or(1000, 50000), compared = 0, pipelines = 0;
+    double closest = 0;
+    for (int tries = 0; compared < wanted && tries < 40 * wanted; tries++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        struct hb_spec spec;
+        const char *text;
+        bool drawn = draw_spec(arena, &rng, (enum kind)(tries % (TIED + 1)), tries % DEVICE_COUNT,
+                               &spec, &text);
+        if (drawn && spec.stack.form == HB_FORM_NESTED)
+            spec.stack.form = HB_FORM_SCAN, spec.stack.outer = 0;
+        spec.loss.chunks = 1; /* nodes' floors are of such cells */
+        if (drawn && compare_alike(arena, &rng, &spec, text, &closest)) {
+            compared++;
+            pipelines += spec.mesh[HB_AX_PIPELINE] > 1;
+        }
+        hb_arena_rewind(arena, mark);
+    }
+    print_message("# %d nodes, %d of pipelines; the closest is at %.2f %%\n", compared, pipelines,
+                  100 * closest);
+    assert_true(compared >= wanted && pipelines > wanted / 40 && closest > 0.9);
+    hb_arena_free(arena);
+}
+
 /* Of dense layers on XLA:GPU what a step beyond the compiler's share takes is no more than what one
  * as written does: the search asks for the former alone (nodes.c). */
 static int compare_shares(struct hb_arena *arena, const struct hb_spec *spec, double *farthest)
@@ -436,8 +492,8 @@ static void test_shares_of_dense_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations_inside), cmocka_unit_test(test_layers_in_a_trip),
-        cmocka_unit_test(test_shares_of_dense_layers), cmocka_unit_test(test_pipelines_hold),
-        cmocka_unit_test(test_floors_hold)};
+        cmocka_unit_test(test_floors_of_a_mesh), cmocka_unit_test(test_activations_inside),
+        cmocka_unit_test(test_layers_in_a_trip), cmocka_unit_test(test_shares_of_dense_layers),
+        cmocka_unit_test(test_pipelines_hold),   cmocka_unit_test(test_floors_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
