@@ -114,10 +114,20 @@ static struct hb_weight *copy_weights(const struct hb_titan_layer *l)
     return copy;
 }
 
+static bool is_unmoved(const struct hb_weight *a, const struct hb_weight *b)
+{
+    return a->copy == b->copy && a->copy_grad == b->copy_grad && a->whole == b->whole &&
+           a->grad == b->grad && a->part == b->part && a->waiting == b->waiting &&
+           a->seen == b->seen && a->sum == b->sum;
+}
+
 /* No gradient went to a weight by itself. */
 static bool is_as_before(const struct hb_titan_layer *l, const struct hb_weight *weights)
 {
-    return memcmp(weights, l->weights, sizeof l->weights) == 0;
+    bool same = true;
+    for (size_t i = 0; i < sizeof l->weights / sizeof *weights && same; i++)
+        same = is_unmoved(&weights[i], &l->weights[i]);
+    return same;
 }
 
 /* What the layer's weights are owed, and the gradient of its input. */

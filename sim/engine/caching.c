@@ -151,7 +151,7 @@ static void pack_addresses(const struct run *r)
     int64_t *offset_of = r->out->offset_of;
     for (uint32_t s = 1; s < r->top_count; s++)
         r->top[s] = r->top[s - 1] + hb_cuda_round(r->top[s]);
-    for (uint32_t i = 0; i < r->p->buf_count; i++)
+    for (uint32_t i = 0; i < r->p->buf_count && r->top; i++)
         if (offset_of[i] >= 0)
             offset_of[i] = r->top[segment_of(offset_of[i])] + in_segment(offset_of[i]);
 }

@@ -309,21 +309,21 @@ static int find_gathers(const struct hb_lower *lo)
     int64_t post = hb_add_sat(whole, loop ? logits : hb_add_sat(lo->stacked_grad_bytes, held));
     post = hb_larger(post, hb_add_sat(back, held));
     bool last = is_head_behind(lo);
-    if (is_head_behind(lo) || hb_sequence_depth_is_post(lo))
+    if (last || hb_sequence_depth_is_post(lo))
         depth = hb_larger(depth, post);
     struct floors f = find_floors(lo);
     list = hb_larger(list, f.list);
     depth = hb_larger(depth, f.depth);
     post = hb_larger(post, f.post);
-    if (depth < list && depth <= post && last)
-        return HB_GATHERS_DEPTH | HB_GATHERS_LOGITS_WAIT;
-    if (depth < list && depth <= post && !inputs)
-        return HB_GATHERS_DEPTH | HB_GATHERS_FIRST;
-    if (depth < list && depth <= post)
-        return HB_GATHERS_DEPTH | (waits ? HB_GATHERS_SUM_WAITS : 0);
-    if (post < list)
+    if (post < list && post < depth)
         return HB_GATHERS_LOGITS_WAIT | HB_GATHERS_POST;
-    return early ? 0 : HB_GATHERS_LOGITS_WAIT;
+    if (depth >= list)
+        return early ? 0 : HB_GATHERS_LOGITS_WAIT;
+    if (last)
+        return HB_GATHERS_DEPTH | HB_GATHERS_LOGITS_WAIT;
+    if (!inputs)
+        return HB_GATHERS_DEPTH | HB_GATHERS_FIRST;
+    return HB_GATHERS_DEPTH | (waits ? HB_GATHERS_SUM_WAITS : 0);
 }
 
 /* Both logits, the gathered head and its gradient's ring, beside the stacks. */
