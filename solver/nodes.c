@@ -108,8 +108,9 @@ static const struct hb_search_node *find_alike(const struct hb_search *s,
     return NULL;
 }
 
-/* Most nodes of a mesh are above the plan for what the first of them has to compute. */
-static bool is_alike(struct hb_search *s, struct hb_search_node *node)
+/* Its first floor from another node, if that gives one: most nodes of a mesh are above the plan for
+ * what the first of them has to compute. */
+static bool take_alike(struct hb_search *s, struct hb_search_node *node)
 {
     const struct hb_search_node *first = hb_search_by_memory(s) ? NULL : find_alike(s, node);
     struct hb_spec spec, first_spec;
@@ -235,12 +236,13 @@ void hb_nodes_put(struct hb_search *s, uint32_t index)
         queue_node(s, index);
         return;
     }
-    if (is_alike(s, node))
-        ;
-    else if (is_too_large(s, index))
-        node->floor.live_bytes = node->floor.state_bytes = s->nodes[index - 1].floor.state_bytes;
-    else
-        measure_node(s, node);
+    if (!take_alike(s, node)) {
+        if (is_too_large(s, index))
+            node->floor.live_bytes = node->floor.state_bytes =
+                s->nodes[index - 1].floor.state_bytes;
+        else
+            measure_node(s, node);
+    }
     queue_node(s, index);
 }
 

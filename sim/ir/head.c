@@ -98,18 +98,9 @@ static bool keeps_nothing(const struct hb_lower *lo)
     return r->policy == HB_POLICY_FULL;
 }
 
-enum { SHORT_RING = 5 };
-
-/* Four ways: no copy of the logits' gradient, and the head's gradient is collected in four parts,
- * f32 (ring/f4t4: f32[2,1024,8000] and two more of half that). */
-bool hb_head_short_ring(const struct hb_lower *lo)
-{
-    return hb_fsdp_ways(lo, false) < SHORT_RING;
-}
-
 bool hb_head_goes_round(const struct hb_lower *lo)
 {
-    return hb_head_ring(lo) && !hb_head_short_ring(lo);
+    return hb_head_ring(lo) && !hb_in_short_ring(lo);
 }
 
 static int64_t bytes_of(struct hb_shape s)
@@ -163,7 +154,7 @@ static bool is_ring_early(const struct hb_lower *lo)
 static bool is_update_slow(const struct hb_lower *lo)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    return !hb_head_short_ring(lo) && over_tensor(lo) && !hb_accumulates(lo) &&
+    return !hb_in_short_ring(lo) && over_tensor(lo) && !hb_accumulates(lo) &&
            o->name == HB_OPT_ADAFACTOR;
 }
 
@@ -176,7 +167,7 @@ static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
         return false;
-    bool rings = hb_in_rings(lo), round = rings && over_tensor(lo) && !hb_head_short_ring(lo);
+    bool rings = hb_in_rings(lo), round = rings && over_tensor(lo) && !hb_in_short_ring(lo);
     bool beside = hb_head_room_early(lo) && !round;
     if (hb_head_own_loss(lo))
         return (is_loss_at_once(lo) || beside) && !hb_offloads(lo) &&
@@ -286,7 +277,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);
     const struct hb_spec *s = lo->spec;
-    if (ring && hb_head_short_ring(lo))
+    if (ring && hb_in_short_ring(lo))
         return is_short_ring_late(lo);
     if (hb_accumulates(lo) || is_tied(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);

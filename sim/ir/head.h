@@ -11,7 +11,6 @@
 bool hb_head_split(const struct hb_lower *lo);
 int64_t hb_head_tokens(const struct hb_lower *lo); /* of a chunk, on all devices of fsdp */
 bool hb_head_ring(const struct hb_lower *lo);
-bool hb_head_short_ring(const struct hb_lower *lo);
 /* In rings of five ways and more, part by part. */
 bool hb_head_goes_round(const struct hb_lower *lo);
 bool hb_head_grad_staged(const struct hb_lower *lo);

@@ -173,7 +173,7 @@ static enum hb_dtype split_grad_dtype(const struct hb_lower *lo)
 static struct hb_shape half_shape(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     struct hb_shape s = hb_leaf_layer_shape(l, split_grad_dtype(lo), false);
-    if (hb_head_short_ring(lo) && !hb_head_waits(lo))
+    if (hb_in_short_ring(lo) && !hb_head_waits(lo))
         s.dim[0] *= 3;
     return s;
 }
@@ -244,7 +244,7 @@ static bool has_narrow_dlogits(const struct hb_lower *lo, const struct hb_loss_p
 /* What waits for a postponed head gradient. */
 static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    return hb_head_short_ring(lo) && c->before != HB_NONE ? c->logits : c->turned;
+    return hb_in_short_ring(lo) && c->before != HB_NONE ? c->logits : c->turned;
 }
 
 /* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient

@@ -287,6 +287,14 @@ bool hb_gathers_labels(const struct hb_lower *lo);
 bool hb_updates_wait(const struct hb_lower *lo);
 /* Over how many devices fsdp (and what is split along with it) divides a weight. */
 int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert);
+/* A ring of four is no loop (mistral-7b, v5e, fsdp 4 and tensor 4). Of the head's there is no copy
+ * of the logits' gradient, and its own is collected in four parts, f32 (ring/f4t4:
+ * f32[2,1024,8000] and two more of half that). */
+static inline bool hb_in_short_ring(const struct hb_lower *lo)
+{
+    enum { SHORT_RING = 5 };
+    return hb_fsdp_ways(lo, false) < SHORT_RING;
+}
 
 /* --- leaf.c --- */
 uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf);

@@ -1,7 +1,6 @@
 /* Products of experts, and what brings tokens to them: see moe_experts.h. */
 #include "sim/ir/moe_experts.h"
 
-#include "sim/ir/head.h"
 #include "sim/ir/weight.h"
 
 int64_t hb_moe_ways(const struct hb_lower *lo)
@@ -63,7 +62,7 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
  * 8 with expert 2, v5e: at 344, 507). Between fewer it comes first, from outputs made again. */
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    bool own = hb_moe_ways(lo) == 1 || (!lo->maxtext && !hb_head_short_ring(lo));
+    bool own = hb_moe_ways(lo) == 1 || (!lo->maxtext && !hb_in_short_ring(lo));
     return lo->habits->masks_narrow && own && y->block->moe.dispatch == HB_DISPATCH_EINSUM;
 }
 
@@ -71,7 +70,7 @@ bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
  * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones. */
 static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return hb_moe_is_own_einsum(lo, y) && hb_in_rings(lo) && !hb_head_short_ring(lo);
+    return hb_moe_is_own_einsum(lo, y) && hb_in_rings(lo) && !hb_in_short_ring(lo);
 }
 
 int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,

@@ -354,7 +354,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
     int64_t layer = tensor_layer_bytes(lo);
     if (rings && lo->local.batch == 1) {
         int64_t back = hb_add_sat(kept, hb_add_sat(hb_add_sat(grads, layer), logits));
-        bool behind = fetches_trip(lo) && !hb_head_short_ring(lo);
+        bool behind = fetches_trip(lo) && !hb_in_short_ring(lo);
         return behind || find_loss(lo) > hb_larger(back, find_floors(lo).post);
     }
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three), hb_add_sat(grads, layer));

@@ -2,7 +2,6 @@
 #include "sim/ir/side.h"
 
 #include "base/size.h"
-#include "sim/ir/head.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
@@ -15,7 +14,7 @@
 static bool defers(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);
-    return ring ? !lo->chip->ring_grads_at_once && !hb_head_short_ring(lo) : lo->maxtext;
+    return ring ? !lo->chip->ring_grads_at_once && !hb_in_short_ring(lo) : lo->maxtext;
 }
 
 /* CUDA hides an unrolled program's collectives behind weight gradients, whose sums come last. */

@@ -291,8 +291,8 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * and v, and the gradient of the context (split--v5e-o03). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    bool early = g->looped ? !g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo)
-                           : !hb_head_short_ring(lo);
+    bool early =
+        g->looped ? !g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo) : !hb_in_short_ring(lo);
     return hb_in_rings(lo) && hb_head_room_early(lo) && early;
 }
 

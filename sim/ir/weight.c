@@ -226,9 +226,9 @@ static bool goes_round(const struct hb_lower *lo, const struct hb_leaf *l)
 
 int64_t hb_weight_ring_room(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    enum { SHORT_RING = 5, WAYS_ROUND = 2 };
+    enum { WAYS_ROUND = 2 };
     struct hb_shape one = hb_leaf_layer_shape(l, lo->compute, false);
-    bool room = l->matrix && goes_round(lo, l) && l->fsdp_ways >= SHORT_RING;
+    bool room = l->matrix && goes_round(lo, l) && !hb_in_short_ring(lo);
     return room ? hb_mul_sat(WAYS_ROUND, hb_shape_elements(&one)) : 0;
 }
 

@@ -30,7 +30,7 @@ void hb_weight_gather(struct hb_lower *lo, const char *name, uint32_t part, uint
 /* How products with the leaf are done. */
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Elements of the room in which a weight's ring collects its gradient, both ways round; 0: it has
- * no ring, or one of four, which has no room (mistral-7b, v5e, fsdp 4 and tensor 4). */
+ * no ring, or a short one. */
 int64_t hb_weight_ring_room(const struct hb_lower *lo, const struct hb_leaf *l);
 /* Whether each device has only a part of the sum over the batch. */
 bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l);
