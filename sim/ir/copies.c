@@ -1,6 +1,7 @@
 /* XLA's latency-hiding scheduler on what the optimizer does with states on the host: see copies.h.
  *
- * The step's end is a row of ops: the loss, the layers' backward pass, the gradients' norm, then
+ * The step's end is a row of ops: the loss, the layers' backward pass, the head's product, the
+ * exchange of the table's rows, the gradients' norm, then
  *
  *   fetch m, m is there, fetch v, v is there, update w, send m, m is gone, send v, v is gone, ...
  *
@@ -13,8 +14,11 @@
  *   what it moves; else a start that lets another copy's end be placed; an op that a copy's end
  *   stands before; and of equals the last in the row.
  *
- * Of 38 dumped rows that are depth-first 24 stand to the copy, four more but for ties. Over the
- * layers' pass copies of the weights that are updated first are on their way: started last. */
+ * The layers' loop, which has collectives in it, counts as an end where its time has come. Times
+ * are the compiler's own, as its log tells them (vmodule latency_hiding_scheduler=5): phi-4 over 64
+ * of v6e has its loop at 674.6 MiB of the host's link before the end, here 661; 70B over data 2 and
+ * fsdp 32 of v5p 5739, here 5729. Over the layers' pass copies of the weights that are updated
+ * first are on their way: started last. */
 #include "sim/ir/copies.h"
 
 #include <math.h>
@@ -24,6 +28,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "sim/ir/head.h"
+#include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
 #include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
@@ -34,11 +39,11 @@ static const double LONG = 1e18; /* over any copy: the layers' way */
 static const double LEAST_BYTES = 3 << 20;
 
 enum {
-    MOMENT = 2,   /* of a leaf's states the first one's */
-    LOGITS = 6,   /* bytes each, in f32 and bf16 */
-    AT_ONCE = 5,  /* copies between host and device under way */
-    SLOWER = 4,   /* a byte's way to the host is so many times as long as an all-reduce's ... */
-    FASTER = 1000 /* ... and as to the memory: that parts what else were at once */
+    MOMENT = 2,    /* of a leaf's states the first one's */
+    LOGITS = 6,    /* bytes each, in f32 and bf16 */
+    AT_ONCE = 5,   /* copies between host and device under way */
+    EXCHANGED = 4, /* so many bytes of rows are exchanged while one is on its way to the host ... */
+    SUMMED = 16    /* ... and of whole gradients summed */
 };
 
 bool hb_copies_queued(const struct hb_lower *lo)
@@ -118,12 +123,13 @@ struct row {
     struct result *results;
     uint32_t result_count;
     int64_t forward, begun, made; /* bytes before the loss, before updates, and with some of them */
+    int64_t rows;                 /* that the table's gradient is made through */
     enum hb_sequence sequence;
     bool loop;       /* over microbatches */
     bool waits;      /* updates wait for the gradients' norm */
     bool apart;      /* some states are made apart */
     uint32_t layers; /* nodes */
-    uint32_t table, norm;
+    uint32_t loss, table, head, norm;
 };
 
 static uint32_t add_node(struct row *r, struct node n)
@@ -321,17 +327,59 @@ static void fetch_state(struct row *r, struct weight *w, int slot)
     add_before(r, w->fetched[slot], fetch);
 }
 
+/* Of the table's gradient, in bf16, or of the head's. */
+static int64_t table_bytes(const struct hb_lower *lo)
+{
+    return hb_mul_sat(2 * lo->local.vocab, lo->spec->model.d_model);
+}
+
+/* The loss makes it, by itself. */
+static bool is_head_alone(const struct row *r)
+{
+    return !r->loop && r->lo->head != r->lo->embed && !hb_in_chunks(r->lo);
+}
+
+/* The head's product makes again what the last norm gives, from its weight where that is no cast:
+ * the update in the weight's place waits for it. */
+static bool holds_norm(const struct hb_lower *lo)
+{
+    return lo->spec->precision.params != lo->compute;
+}
+
+static uint32_t head_product(struct row *r)
+{
+    if (r->head == HB_NONE) {
+        double flops = (double)r->lo->local.tokens * (double)table_bytes(r->lo);
+        r->head = add_place(r, GRADIENT, flops / r->lo->chip->host_flops);
+        add_before(r, r->head, r->loss);
+    }
+    return r->head;
+}
+
+/* Of the head, summed where no ring makes it, or of the last norm: behind the layers, too. */
+static uint32_t end_gradient(struct row *r, bool product, bool sum)
+{
+    uint32_t node = add_place(r, GRADIENT, sum ? (double)table_bytes(r->lo) / SUMMED : 0);
+    add_before(r, node, product ? head_product(r) : r->loss);
+    add_before(r, node, r->layers);
+    return node;
+}
+
 static uint32_t gradient_of(struct row *r, uint32_t leaf)
 {
     if (r->waits)
         return r->norm;
     if (leaf == r->lo->embed) /* a tied head's is summed with the table's */
         return r->table;
+    if (is_head_alone(r) && leaf == r->lo->head)
+        return end_gradient(r, true, !hb_head_ring(r->lo));
+    if (is_head_alone(r) && leaf == r->lo->norm)
+        return end_gradient(r, holds_norm(r->lo), false);
     if (leaf == r->lo->head || !sums_late(r))
         return r->layers;
     double others = (double)hb_fsdp_ways(r->lo, false) - 1;
     double bytes = (double)hb_leaf_all_bytes(r->lo, leaf) * others / 2;
-    uint32_t sum = add_place(r, GRADIENT, bytes / SLOWER);
+    uint32_t sum = add_place(r, GRADIENT, bytes / SUMMED);
     add_before(r, sum, r->layers);
     return sum;
 }
@@ -347,11 +395,12 @@ static uint32_t add_update(struct row *r, struct weight *w, int update)
     }
     struct node n = {.kind = UPDATE, .leaf = leaf_of(w, update), .mate = HB_NONE};
     n.state = update % HB_LEAF_STATES;
-    n.cost = (double)hb_leaf_all_bytes(r->lo, n.leaf) / FASTER; /* of its gradient */
+    double moved = (double)hb_leaf_all_bytes(r->lo, n.leaf); /* of its gradient */
     n.mate = update ? HB_NONE : w->leaf[1];
     for (int k = 0; k < SLOTS; k++)
         if (reads(w, update, k))
-            n.cost += 2 * (double)w->bytes[k] / FASTER;
+            moved += 2 * (double)w->bytes[k];
+    n.cost = moved / r->lo->chip->host_passes;
     uint32_t node = add_node(r, n);
     for (int k = 0; k < SLOTS; k++)
         if (reads(w, update, k) && w->fetched[k] != HB_NONE)
@@ -372,25 +421,36 @@ static void add_result(struct row *r, struct weight *w, int slot, bool sends)
     add_before(r, add_move(r, SENT, w, slot), send);
 }
 
-/* Of the table's gradient, in bf16. */
-static int64_t table_bytes(const struct hb_lower *lo)
+/* The table's gradient is made through two forms of the whole, which are summed, or of a device's
+ * rows, which are exchanged. */
+static double find_rows(struct row *r)
 {
-    return hb_mul_sat(2 * lo->local.vocab, lo->spec->model.d_model);
+    const struct hb_lower *lo = r->lo;
+    int64_t tokens = hb_mul_sat(lo->local.batch, lo->spec->batch.seq);
+    bool whole = hb_order_rows_stay(lo);
+    int64_t form = whole ? table_bytes(lo) : hb_mul_sat(2 * tokens, lo->spec->model.d_model);
+    r->rows = hb_mul_sat(2, form);
+    return (double)form / (whole ? SUMMED : EXCHANGED);
 }
 
 /* What is before the updates. */
 static void add_gradients(struct row *r)
 {
-    uint32_t loss = add_place(r, LOSS, 0);
+    r->loss = add_place(r, LOSS, 0);
+    r->head = HB_NONE;
+    if (is_head_alone(r) && !hb_head_waits(r->lo))
+        head_product(r);
     r->layers = add_place(r, LAYERS, LONG);
-    add_before(r, r->layers, loss);
+    add_before(r, r->layers, r->loss);
     r->table = r->layers;
     if (!r->loop) {
-        r->table = add_place(r, GRADIENT, (double)table_bytes(r->lo) / SLOWER);
+        r->table = add_place(r, GRADIENT, find_rows(r));
         add_before(r, r->table, r->layers);
     }
     if (r->waits) {
         r->norm = add_place(r, GRADIENT, 0);
+        if (is_head_alone(r))
+            add_before(r, r->norm, end_gradient(r, true, !hb_head_ring(r->lo)));
         add_before(r, r->norm, r->table);
         add_before(r, r->norm, r->layers);
     }
@@ -495,10 +555,22 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
     const struct hb_lower *lo = r->lo;
     if (leaf == lo->embed) {
         int64_t turned = is_table_turned(lo, leaf) ? 2 * hb_leaf_all_bytes(lo, leaf) : 0;
-        int64_t own = r->loop ? turned : table_bytes(lo);
+        int64_t own = r->loop ? turned : r->rows;
         r->made = hb_add_sat(r->made, own);
         return hb_add_sat(r->begun, own);
     }
+    if (is_head_alone(r) && leaf == lo->norm) {
+        int64_t forms = hb_add_sat(3 * table_bytes(lo), hb_logit_bytes(lo, 4));
+        return hb_add_sat(r->forward, holds_norm(lo) ? forms : 0);
+    }
+    /* The logits are above the head's product along two ways and more, all sums of which end at
+     * what was made so far: where that is little else it is the first of all (1,024 wide, four
+     * layers and 32,000 words, tensor 8: the product at 134 of 436, the layers at 194; 32 layers:
+     * 233 and 180 of 385). */
+    if (is_head_alone(r) && leaf == lo->head && hb_mul_sat(2, r->forward) > r->made)
+        return r->made;
+    if (is_head_alone(r) && leaf == lo->head && !hb_head_ring(lo))
+        return hb_add_sat(r->forward, 3 * table_bytes(lo));
     if (!r->loop && leaf == lo->head)
         return hb_head_ring(lo) ? hb_add_sat(r->begun, hb_logit_bytes(lo, 4)) : r->forward;
     return r->begun;
@@ -576,12 +648,24 @@ static void add_results(struct row *r)
         add_result(r, &r->weights[r->results[i].weight], r->results[i].slot, true);
 }
 
+/* Depth-first comes to what is above the first result first, in post-order to the table's: the
+ * layers, unless the head has more (70B over data 2 and fsdp 32 of v5p: its product at 251 of 392,
+ * the layers at 150; of 13 dumps all). v5e makes it beside the loss's gathers (24B over data 2 and
+ * fsdp 16: 352 and 394). */
+static bool is_head_behind(const struct row *r)
+{
+    if (!is_head_alone(r) || r->result_count == 0 || hb_gathers_beside(r->lo))
+        return false;
+    return r->weights[r->results[0].weight].leaf[0] != r->lo->head;
+}
+
 /* --- the walk --- */
 
 /* An op whose users all have their place, but the end of a copy. */
 struct ready {
     uint32_t node;
     bool start;   /* of a copy */
+    bool loop;    /* with collectives in it, which counts as an end */
     bool unlocks; /* the end of a copy stands before it */
     double at;    /* on the clock */
 };
@@ -623,7 +707,8 @@ static void add_ready(struct walk *w, uint32_t node)
         return;
     }
     bool unlocks = n->before_count > 0 && is_end(&w->r->nodes[n->before[0]]);
-    w->ready[w->ready_count++] = (struct ready){node, is_start(n), unlocks, n->ready};
+    w->ready[w->ready_count++] = (struct ready){
+        node, is_start(n), n->kind == LAYERS && !hb_alone(w->r->lo), unlocks, n->ready};
 }
 
 static bool is_better(const struct walk *w, bool held_up, const struct ready *x,
@@ -632,6 +717,8 @@ static bool is_better(const struct walk *w, bool held_up, const struct ready *x,
     double p = x->at > w->now ? x->at : w->now, q = y->at > w->now ? y->at : w->now;
     if (p < q || q < p)
         return p < q;
+    if (x->loop != y->loop && x->start != y->start)
+        return x->loop;
     if (held_up && x->start != y->start)
         return x->start;
     return x->unlocks != y->unlocks ? x->unlocks : x->node > y->node;
@@ -688,7 +775,7 @@ static void keep_event(struct hb_copies *c, const struct node *n)
 
 void hb_copies_find(struct hb_lower *lo)
 {
-    enum { PLACES = 5, OF_STATE = 5, OF_WEIGHT = 2 };
+    enum { PLACES = 7, OF_STATE = 5, OF_WEIGHT = 2 };
     struct row r = {.lo = lo,
                     .sequence = find_sequence(lo),
                     .loop = hb_accumulates(lo),
@@ -705,6 +792,8 @@ void hb_copies_find(struct hb_lower *lo)
         add_list(&r);
     else
         add_results(&r);
+    lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
+    lo->copies->head_behind = is_head_behind(&r);
     struct walk w = {.r = &r,
                      .ready = hb_arena_raw(lo->arena, r.count, sizeof(struct ready)),
                      .ends = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),
@@ -714,7 +803,6 @@ void hb_copies_find(struct hb_lower *lo)
             add_ready(&w, i);
     while (w.ready_count + w.end_count > 0)
         place(&w, take_best(&w));
-    lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
     lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
     for (uint32_t i = w.placed_count; i-- > 0;)
         keep_event(lo->copies, &r.nodes[w.placed[i]]);

@@ -23,6 +23,7 @@ struct hb_copies_event {
 struct hb_copies {
     struct hb_copies_event *events;
     uint32_t count, next;
+    bool head_behind; /* the head's gradient is made for its update alone, behind the layers */
 };
 
 /* Whether the optimizer's states are so ordered: not muon's whole matrices. */

@@ -128,6 +128,8 @@ bool hb_habits_ordered(const struct hb_spec *spec)
  * GiB for each of a TPU7x's two devices. */
 static const struct hb_chip chips[] = {
     {.device = "tpu-v5e",
+     .host_flops = 15000,
+     .host_passes = 100,
      .memory_bytes = (int64_t)16128 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -141,6 +143,8 @@ static const struct hb_chip chips[] = {
      .turned_early = true,
      .longest_copy = true},
     {.device = "tpu-v5p",
+     .host_flops = 12000,
+     .host_passes = 130,
      .memory_bytes = (int64_t)98028 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -148,6 +152,8 @@ static const struct hb_chip chips[] = {
      .gathers_padded = true,
      .own_loss_at_once = true},
     {.device = "tpu-v6e",
+     .host_flops = 29000,
+     .host_passes = 229,
      .memory_bytes = (int64_t)31990 << 20,
      .head_ring_times = 2,
      .window_least = 6,
@@ -159,6 +165,8 @@ static const struct hb_chip chips[] = {
      .ring_columns_at_once = true,
      .recipes_block = 1024},
     {.device = "tpu-v7",
+     .host_flops = 29000,
+     .host_passes = 229,
      .memory_bytes = (int64_t)97020 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -168,12 +176,16 @@ static const struct hb_chip chips[] = {
      .fused_backward = true,
      .recipes_block = 1024},
     {.device = "tpu-v4",
+     .host_flops = 12000,
+     .host_passes = 130,
      .memory_bytes = (int64_t)31488 << 20,
      .head_ring_times = 1,
      .window_least = 10,
      .ring_lanes = 128,
      .sorted_long = INT64_MAX},
     {.device = "another TPU",
+     .host_flops = 12000,
+     .host_passes = 130,
      .head_ring_times = 1,
      .window_least = 10,
      .ring_lanes = 128,
@@ -191,7 +203,8 @@ const struct hb_chip *hb_chip_find(const char *device)
 
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
 {
-    static const struct hb_chip none = {.device = "no TPU", .sorted_long = INT64_MAX};
+    static const struct hb_chip none = {
+        .device = "no TPU", .host_flops = 1, .host_passes = 1, .sorted_long = INT64_MAX};
     return spec->compiler == HB_XLA_TPU ? hb_chip_find(spec->hardware.device) : &none;
 }
 

@@ -428,6 +428,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return false;
     if (hb_sequence_known(lo))
         return !hb_head_label_waits(lo);
+    if (lo->copies && lo->copies->head_behind)
+        return true;
     if (hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_taken(lo) & HB_GATHERS_LOGITS_WAIT;
     return waits_by_weights(lo);

@@ -180,6 +180,7 @@ static void forward_backward(struct hb_lower *lo, struct parts *parts)
      * f32[32,512,14336] from 100 on, beside the loss; 8B,f16,muon,clip). */
     if (!hb_accumulates(lo))
         hb_muon_copy_first(lo);
+    hb_optim_order(lo);
     hb_loss_prepare(lo);
     hb_weight_transpose_stacks(lo);
     x = hb_stack_forward(lo, &parts->stack, x);

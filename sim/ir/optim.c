@@ -187,12 +187,16 @@ static void follow_copies(struct hb_lower *lo, enum hb_copies_kind place)
     part_weights(lo);
 }
 
+void hb_optim_order(struct hb_lower *lo)
+{
+    if (hb_copies_queued(lo) && !lo->copies)
+        hb_copies_find(lo);
+}
+
 void hb_optim_fetch_before_loss(struct hb_lower *lo)
 {
-    if (!hb_copies_queued(lo) || hb_accumulates(lo))
-        return;
-    hb_copies_find(lo);
-    follow_copies(lo, HB_COPIES_LOSS);
+    if (hb_copies_queued(lo) && !hb_accumulates(lo))
+        follow_copies(lo, HB_COPIES_LOSS);
 }
 
 void hb_optim_fetch(struct hb_lower *lo)
@@ -201,8 +205,7 @@ void hb_optim_fetch(struct hb_lower *lo)
         fetch_leaves(lo, false);
         return;
     }
-    if (hb_accumulates(lo))
-        hb_copies_find(lo);
+    hb_optim_order(lo);
     follow_copies(lo, HB_COPIES_LAYERS);
 }
 

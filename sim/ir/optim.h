@@ -4,6 +4,8 @@
 
 #include "sim/ir/lowering.h"
 
+/* Finds in which order states come from the host, and go, if that is not known. */
+void hb_optim_order(struct hb_lower *lo);
 /* Brings states that lie on the host to the device: before the loss, before the layers' backward
  * pass or before a loop over microbatches. */
 void hb_optim_fetch_before_loss(struct hb_lower *lo);
