@@ -1,11 +1,13 @@
 /* Records predicted with conditions answered by force: see mutate.py, which numbers them and reads
  * what is said here, a line for each answer:
  *   condition  no|yes  records that ask it  records moved|unasked|alike|fault  error before  after
- * one Errors are sums over the records moved, in percentage points; one is a record that moved, or
- * -1. A line `condition answer one` asks for it: that record is run first, the others by their
- * time. Of a step whose three orders the compiler's log estimates (a file .tsv: id, list, depth,
- * post in GiB) those are a record, too. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+ * Errors are sums over the records moved, in percentage points. `all`: over all records; `first`:
+ * an answer is done with the first record that moves. Each is forced alone on a few records that
+ * answer otherwise; those that moved none of them are forced together, a few at a time, drawn anew
+ * for each record, and apart where that moved. Of a step whose three orders the compiler's log
+ * estimates (a file .tsv: id, list, depth, post in GiB) those are a record, too. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, mallopt */
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,6 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -26,7 +27,15 @@
 #include "sim/engine/budget.h"
 #include "sim/engine/validate.h"
 
-enum { CONDITIONS = 8192, MOST_LINES = 2 * CONDITIONS, SECONDS = 1, FAULT_PCT = 100 };
+enum {
+    CONDITIONS = 8192,
+    MOST_LINES = 2 * CONDITIONS,
+    ALONE = 16, /* records that an answer is first forced on */
+    GROUP = 8,  /* answers forced together */
+    SECONDS = 1,
+    KEPT_BYTES = 1 << 30,
+    FAULT_PCT = 100
+};
 static const rlim_t ROOM_BYTES = (rlim_t)3 << 30;
 
 /* What the sources ask. */
@@ -36,7 +45,7 @@ unsigned char hb_asked[CONDITIONS];
 signed char hb_forced[CONDITIONS];
 
 struct said {
-    double value; /* bytes or seconds; NAN: not run */
+    double value; /* bytes with the parts measured, or seconds; NAN: not run */
     double error_pct;
 };
 
@@ -59,17 +68,28 @@ struct records {
     uint32_t device_count;
     uint32_t device_cap;
     struct said *plain;
-    struct said *forced; /* shared with the child that fills it */
-    uint32_t *by_time;   /* the quickest first */
+    struct outcome *outcome;
     unsigned char (*asked)[CONDITIONS];
-    uint32_t every; /* one of so many is run, the others ask nothing */
-    bool all;       /* no answer is done with the first record that moves */
+    bool all; /* no answer is done with the first record that moves */
 };
 
 struct line {
     int condition;
     int answer;
-    long first; /* the record to begin with; none: -1 */
+    bool done; /* what it moves is said */
+};
+
+/* Answers forced together on one record. */
+struct trial {
+    struct line *const *group;
+    uint32_t n;
+    uint32_t record;
+};
+
+/* Shared with the child that fills it; of each trial. */
+struct outcome {
+    uint32_t ended; /* trials */
+    struct said said[];
 };
 
 /* HB_NONE: no such device. */
@@ -154,6 +174,16 @@ static void read_file(struct records *r, const char *path)
         read_records(r, path);
 }
 
+/* The total and what was measured of its parts. */
+static double figure(const struct hb_case *c)
+{
+    double sum = (double)c->predicted_bytes;
+    for (int i = 0; i < HB_PART_COUNT; i++)
+        if (c->measured_part[i] >= 0)
+            sum += (double)c->predicted_part[i] * (2 + i);
+    return sum;
+}
+
 /* One figure of three, and how far off they are in all. */
 static struct said predict_orders(struct records *r, uint32_t i, const struct hb_program *p)
 {
@@ -177,7 +207,7 @@ static struct said predict(struct records *r, uint32_t i)
     const struct hb_device *device = &r->devices[r->device_of[i]];
     struct hb_arena_mark mark = hb_arena_mark(r->own);
     hb_validate_case(r->own, record, record->peak_bytes < 0 ? device : NULL, &c, &program, &memory);
-    struct said said = {c.speed ? c.predicted_seconds : (double)c.predicted_bytes, c.error_pct};
+    struct said said = {c.speed ? c.predicted_seconds : figure(&c), c.error_pct};
     if (c.failed)
         said = (struct said){-1, FAULT_PCT};
     else if (r->estimates[i].gib[0] > 0)
@@ -191,24 +221,30 @@ static bool is_asked_else(const struct records *r, uint32_t i, const struct line
     return r->asked[i][l->condition] & (l->answer ? 1 : 2);
 }
 
-static bool is_moved(const struct records *r, uint32_t i)
+static bool is_moved(const struct records *r, const struct trial *trials, uint32_t i)
 {
-    return !isnan(r->forced[i].value) && fabs(r->forced[i].value - r->plain[i].value) > 0;
+    return fabs(r->outcome->said[i].value - r->plain[trials[i].record].value) > 0;
 }
 
-/* Whether it moved. What falls or takes too long has. */
-static bool force_record(struct records *r, uint32_t i)
+/* In a child. What takes too long falls. */
+static void run_trial(struct records *r, const struct trial *t, struct said *out)
 {
     const struct itimerval most = {.it_value = {SECONDS, 0}};
     setitimer(ITIMER_PROF, &most, NULL);
-    r->forced[i] = (struct said){INFINITY, FAULT_PCT};
-    r->forced[i] = predict(r, i);
-    return is_moved(r, i);
+    for (uint32_t i = 0; i < t->n; i++)
+        hb_forced[t->group[i]->condition] = (signed char)t->group[i]->answer;
+    *out = predict(r, t->record);
+    for (uint32_t i = 0; i < t->n; i++)
+        hb_forced[t->group[i]->condition] = -1;
 }
 
-/* In a child of its own, which may fall. False: it did. */
-static bool force(struct records *r, const struct line *l)
+/* In a child of its own, which may fall. How many ended; the next one made it fall. first: done
+ * with the first that moves. */
+static uint32_t run_trials(struct records *r, const struct trial *trials, uint32_t count,
+                           bool first, bool *fell)
 {
+    int status;
+    r->outcome->ended = 0;
     fflush(stdout);
     pid_t child = fork();
     if (child < 0)
@@ -219,46 +255,128 @@ static bool force(struct records *r, const struct line *l)
         setrlimit(RLIMIT_AS, &room);
         if (!freopen("/dev/null", "w", stderr))
             _exit(3);
-        hb_forced[l->condition] = (signed char)l->answer;
-        bool known = l->first >= 0 && l->first < r->count &&
-                     is_asked_else(r, (uint32_t)l->first, l) && force_record(r, (uint32_t)l->first);
-        for (uint32_t k = 0; k < r->count && (r->all || !known); k++)
-            if (is_asked_else(r, r->by_time[k], l) && isnan(r->forced[r->by_time[k]].value))
-                known = force_record(r, r->by_time[k]) || known;
+        for (uint32_t i = 0; i < count; i++) {
+            run_trial(r, &trials[i], &r->outcome->said[i]);
+            r->outcome->ended++;
+            if (first && is_moved(r, trials, i))
+                break;
+        }
         _exit(0);
     }
-    int status;
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status);
+    *fell = waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status);
+    return r->outcome->ended;
 }
 
-static void try_answer(struct records *r, const struct line *l)
+static void say(const struct records *r, struct line *l, const char *what, double before,
+                double after)
 {
-    const char *word = l->answer ? "yes" : "no";
-    uint32_t asks = 0, else_ = 0, moved = 0;
-    double before = 0, after = 0;
-    long one = -1;
-    for (uint32_t i = 0; i < r->count; i++) {
+    uint32_t asks = 0;
+    for (uint32_t i = 0; i < r->count; i++)
         asks += r->asked[i][l->condition] != 0;
-        else_ += is_asked_else(r, i, l);
-        r->forced[i].value = NAN;
-    }
-    if (!else_) {
-        if (asks || !l->answer)
-            printf("%d %s %u %s 0 0 -1\n", l->condition, word, asks, asks ? "alike" : "unasked");
+    l->done = true;
+    if (asks || !l->answer)
+        printf("%d %s %u %s %.2f %.2f\n", l->condition, l->answer ? "yes" : "no", asks,
+               asks ? what : "unasked", before, after);
+}
+
+/* Over count records, alone. Those that move none of them are not done. */
+static void force_alone(struct records *r, struct line *l, const struct trial *trials,
+                        uint32_t count)
+{
+    char what[16];
+    bool fell;
+    uint32_t moved = 0, ended = run_trials(r, trials, count, !r->all, &fell);
+    double before = 0, after = 0;
+    for (uint32_t i = 0; i < ended; i++)
+        if (is_moved(r, trials, i)) {
+            moved++;
+            before += fabs(r->plain[trials[i].record].error_pct);
+            after += fabs(r->outcome->said[i].error_pct);
+        }
+    snprintf(what, sizeof what, "%u", moved);
+    if (fell || moved)
+        say(r, l, fell ? "fault" : what, before, after);
+}
+
+/* Over all records that answer otherwise, or some of them, far from each other. */
+static void force_line(struct records *r, struct line *l, struct trial *trials)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->count; i++)
+        if (is_asked_else(r, i, l))
+            trials[count++] = (struct trial){&l, 1, i};
+    if (!count)
+        say(r, l, "alike", 0, 0);
+    else if (r->all || count <= ALONE)
+        force_alone(r, l, trials, count);
+    else {
+        for (uint32_t i = 0; i < ALONE; i++)
+            trials[i] = trials[(size_t)i * count / ALONE];
+        force_alone(r, l, trials, ALONE);
         return;
     }
-    bool whole = force(r, l);
+    if (!l->done)
+        say(r, l, "0", 0, 0);
+}
+
+/* Who of the group moves the record? Those say so. */
+static void part(struct records *r, struct line *const *group, uint32_t n, uint32_t record)
+{
+    bool fell;
+    const struct trial one = {group, n, record};
+    if (n == 1)
+        force_alone(r, group[0], &one, 1);
+    else if (run_trials(r, &one, 1, false, &fell) == 0 || is_moved(r, &one, 0)) {
+        part(r, group, n / 2, record);
+        part(r, group + n / 2, n - n / 2, record);
+    }
+}
+
+static void shuffle(struct line **list, uint32_t n)
+{
+    for (uint32_t i = n; i > 1; i--) {
+        uint32_t k = (uint32_t)random() % i;
+        struct line *other = list[k];
+        list[k] = list[i - 1];
+        list[i - 1] = other;
+    }
+}
+
+/* Groups of the lines that are not done and that the record answers otherwise. */
+static void force_groups(struct records *r, struct line *lines, uint32_t count, uint32_t record,
+                         struct line **open, struct trial *trials)
+{
+    uint32_t n = 0, groups = 0, moved = 0, ended;
+    bool fell = true;
+    for (uint32_t i = 0; i < count; i++)
+        if (!lines[i].done && is_asked_else(r, record, &lines[i]))
+            open[n++] = &lines[i];
+    shuffle(open, n);
+    for (uint32_t i = 0; i < n; i += GROUP)
+        trials[groups++] = (struct trial){open + i, n - i < GROUP ? n - i : GROUP, record};
+    for (uint32_t at = 0; at < groups && fell; at += ended + 1) {
+        ended = run_trials(r, trials + at, groups - at, false, &fell);
+        for (uint32_t i = 0; i < ended; i++)
+            if (is_moved(r, trials + at, i))
+                trials[moved++] = trials[at + i];
+        if (fell && at + ended < groups)
+            trials[moved++] = trials[at + ended];
+    }
+    for (uint32_t i = 0; i < moved; i++)
+        part(r, trials[i].group, trials[i].n, record);
+}
+
+static void force_lines(struct records *r, struct line *lines, uint32_t count)
+{
+    struct trial *trials = hb_arena_alloc(r->arena, r->count + count, sizeof *trials);
+    struct line **open = hb_arena_alloc(r->arena, count, sizeof(struct line *));
+    for (uint32_t i = 0; i < count; i++)
+        force_line(r, &lines[i], trials);
     for (uint32_t i = 0; i < r->count; i++)
-        if (is_moved(r, i)) {
-            moved++;
-            one = i;
-            before += fabs(r->plain[i].error_pct);
-            after += fabs(r->forced[i].error_pct);
-        }
-    if (whole)
-        printf("%d %s %u %u %.2f %.2f %ld\n", l->condition, word, asks, moved, before, after, one);
-    else
-        printf("%d %s %u fault %.2f %.2f %ld\n", l->condition, word, asks, before, after, one);
+        force_groups(r, lines, count, i, open, trials);
+    for (uint32_t i = 0; i < count; i++)
+        if (!lines[i].done)
+            say(r, &lines[i], "0", 0, 0);
 }
 
 static void *shared(size_t count, size_t size)
@@ -270,22 +388,24 @@ static void *shared(size_t count, size_t size)
 }
 
 /* As many workers as there are processors, each with lines of its own. False: one fell. */
-static bool share_lines(struct records *r, const struct line *lines, uint32_t count)
+static bool share_lines(struct records *r, struct line *lines, uint32_t count)
 {
-    long workers = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t workers = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     int status;
     bool ok = true;
-    for (long w = 0; w < workers; w++) {
+    for (uint32_t w = 0; w < workers; w++) {
         pid_t child = fork();
         if (child < 0)
             exit(3);
         if (child)
             continue;
-        r->forced = shared(r->count, sizeof *r->forced);
-        for (uint32_t i = (uint32_t)w; i < count; i += (uint32_t)workers) {
-            try_answer(r, &lines[i]);
-            fflush(stdout); /* a line at once, beside other workers' */
-        }
+        uint32_t own = 0;
+        setvbuf(stdout, NULL, _IOLBF, 0); /* a line at once, beside other workers' */
+        r->outcome = shared(r->count + count + 1, sizeof *r->outcome->said);
+        for (uint32_t i = w; i < count; i += workers)
+            lines[own++] = lines[i];
+        force_lines(r, lines, own);
+        fflush(stdout);
         _exit(0);
     }
     while (wait(&status) > 0)
@@ -293,39 +413,15 @@ static bool share_lines(struct records *r, const struct line *lines, uint32_t co
     return ok;
 }
 
-struct timed {
-    clock_t took;
-    uint32_t record;
-};
-
-static int compare_times(const void *a, const void *b)
-{
-    const struct timed *x = a, *y = b;
-    if (x->took != y->took)
-        return x->took < y->took ? -1 : 1;
-    return x->record < y->record ? -1 : x->record > y->record;
-}
-
 static void predict_all(struct records *r)
 {
-    struct timed *times = hb_arena_alloc(r->arena, r->count, sizeof *times);
     r->plain = hb_arena_alloc(r->arena, r->count, sizeof *r->plain);
     r->asked = hb_arena_alloc(r->arena, r->count, sizeof *r->asked);
-    r->by_time = hb_arena_alloc(r->arena, r->count, sizeof *r->by_time);
     for (uint32_t i = 0; i < r->count; i++) {
-        clock_t start = clock();
-        if (i % r->every)
-            continue;
         memset(hb_asked, 0, sizeof hb_asked);
         r->plain[i] = predict(r, i);
         memcpy(r->asked[i], hb_asked, sizeof hb_asked);
-        times[i].took = clock() - start;
     }
-    for (uint32_t i = 0; i < r->count; i++)
-        times[i].record = i;
-    qsort(times, r->count, sizeof *times, compare_times);
-    for (uint32_t i = 0; i < r->count; i++)
-        r->by_time[i] = times[i].record;
 }
 
 int main(int argc, char **argv)
@@ -334,17 +430,17 @@ int main(int argc, char **argv)
     static struct line lines[MOST_LINES];
     uint32_t count = 0;
     memset(hb_forced, -1, sizeof hb_forced);
-    if (argc < 5 || strtol(argv[2], NULL, 10) >= CONDITIONS)
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); /* the kernel need not clear pages for each record */
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    if (argc < 4 || strtol(argv[2], NULL, 10) >= CONDITIONS)
         return 2;
     r.all = hb_str_same(argv[1], "all");
-    r.every = (uint32_t)strtol(argv[3], NULL, 10);
-    for (int i = 4; i < argc; i++)
+    for (int i = 3; i < argc; i++)
         read_file(&r, argv[i]);
     if (!r.count)
         return 3;
     predict_all(&r);
-    while (count < MOST_LINES && scanf("%d %d %ld", &lines[count].condition, &lines[count].answer,
-                                       &lines[count].first) == 3)
+    while (count < MOST_LINES && scanf("%d %d", &lines[count].condition, &lines[count].answer) == 2)
         count++;
     bool ok = share_lines(&r, lines, count);
     hb_arena_free(r.own);
