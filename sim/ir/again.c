@@ -410,8 +410,7 @@ static uint32_t find_heir(const struct walk *w, uint32_t old)
                 continue;
             uint32_t made = x->op.write_count == 1 ? x->refs[x->op.read_count] : old;
             bool own = made != old && a->root[made] == made && a->values[made].home == w->loop;
-            bool same = own && a->values[made].bytes == a->values[old].bytes;
-            return x->op.kind == HB_OP_REDUCE && same ? made : HB_NONE;
+            return x->op.kind == HB_OP_REDUCE && own ? made : HB_NONE;
         }
     }
     return HB_NONE;
@@ -579,12 +578,6 @@ static bool is_early(const struct again *a, const struct item *x)
     return x->op.write_count == 1 && a->p->bufs[x->refs[x->op.read_count]].early;
 }
 
-/* What a walk that defers asks of those that wait. */
-static bool may_defer(const struct again *a, const struct item *x)
-{
-    return x->op.kind == HB_OP_COPY || is_fetch(x) || is_early(a, x);
-}
-
 /* One after another, until what is at hand fits; v5e's rooms for rings, too (seven dumps of 14.3
  * GiB and more, split--v5e-w and -v among them; none of eleven with less). */
 static void defer_fetches(struct walk *w)
@@ -592,7 +585,7 @@ static void defer_fetches(struct walk *w)
     for (uint32_t i = w->waiting_count; i-- > 0 && w->now + inside_of(w) > w->limit;) {
         const struct item *x = &w->a->items[w->waiting[i]];
         bool moves = is_fetch(x) || is_early(w->a, x);
-        if (moves && !x->moved && may_come_later(w, x))
+        if (moves && may_come_later(w, x))
             repeat_op(w, w->waiting[i]);
     }
 }
@@ -652,8 +645,7 @@ static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit, b
         peak = hb_larger(peak, hb_add_sat(w.now, inside_of(&w)));
         visit_unit(&w, w.at, end_touch);
         a->items[w.at.first].turn = w.turn;
-        const struct item *x = &a->items[w.at.first];
-        if (w.at.loop == HB_NONE && limit < INT64_MAX && (!defers || may_defer(a, x)))
+        if (w.at.loop == HB_NONE && limit < INT64_MAX)
             wait_for(&w, w.at.first);
     } while (next_unit(&w, &w.at));
     if (loop != HB_NONE)

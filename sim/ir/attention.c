@@ -14,7 +14,7 @@ static struct hb_attention_heads find_heads(const struct hb_lower *lo, const str
     int64_t kv_heads = mla ? a->heads : a->kv_heads;
     struct hb_attention_heads h = {
         .batch = batch, .seq = lo->local.seq, .kv_seq = lo->spec->batch.seq};
-    h.fused_kernel = a->kernel == HB_KERNEL_FLASH && a->kind != HB_ATTN_NONE;
+    h.fused_kernel = a->kernel == HB_KERNEL_FLASH;
     h.kv_ways = kv_heads % tp == 0 ? tp : 1;
     h.q = hb_div_up(a->heads, tp);
     h.kv = hb_div_up(kv_heads, h.kv_ways);

@@ -1,6 +1,8 @@
 /* What attention makes of q, k and v: see attention_kernel.h. */
 #include "sim/ir/attention_kernel.h"
 
+#include <math.h>
+
 #include "base/diag.h"
 #include "base/size.h"
 #include "sim/ir/order.h"
@@ -43,9 +45,7 @@ static double keys_met(const struct hb_lower *lo, const struct hb_layer *y,
     if (a->mask == HB_MASK_NONE && window == 0)
         return (double)h->kv_seq;
     if (window > 0 && window < h->kv_seq)
-        reach = (double)hb_div_up(window - 1, block) + 1;
-    if (reach > blocks)
-        reach = blocks;
+        reach = fmin((double)hb_div_up(window - 1, block) + 1, blocks);
     /* row i of blocks reaches min(i + 1, reach) of them */
     return (double)block * (reach - reach * (reach - 1) / (2 * blocks));
 }
@@ -259,8 +259,7 @@ static int blocked(struct hb_lower *lo, struct hb_layer *y, const struct hb_atte
                    int q, int k, int v)
 {
     struct hb_attention_heads block = *h;
-    if (y->block->attention.block < block.seq)
-        block.seq = y->block->attention.block;
+    block.seq = hb_smaller(block.seq, y->block->attention.block);
     struct hb_shape wide = hb_shape_make(
         y->block->attention.softmax, (const int64_t[]){h->batch, h->q, block.seq, h->kv_seq, -1});
     struct hb_shape narrow = wide;

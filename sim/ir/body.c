@@ -278,7 +278,7 @@ static void gather_experts(struct hb_body *b, const struct hb_step_op *masks)
     const struct hb_shape *m = &b->y->values[masks->out[0]].shape;
     bool full = m->dim[m->rank - 1] % HB_TPU_LANES == 0;
     for (uint32_t i = b->y->first_leaf; i < b->y->end_leaf; i++)
-        if (b->lo->leaves[i].rank == HB_LEAF_RANK && b->lo->leaves[i].held)
+        if (b->lo->leaves[i].rank == HB_LEAF_RANK)
             hb_weight_use(b->lo, i);
     if (full)
         turn_gathered(b, hb_layer_find_leaf(b->lo, b->y, "e_up"), false);

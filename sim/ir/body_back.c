@@ -53,7 +53,7 @@ static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
 static void reduce_grad(struct hb_body *b, uint32_t i)
 {
     struct hb_leaf *l = &b->lo->leaves[b->y->first_leaf + i];
-    bool sorts = b->own_stacks && l->experts && l->held && hb_layer_sorts_rows(&b->y->block->moe);
+    bool sorts = b->own_stacks && l->experts && l->held;
     bool whole = sorts && hb_head_own_loss(b->lo) && hb_updates_wait(b->lo);
     if (b->full_dw[i] != HB_NONE && whole)
         l->grad = hb_weight_sum_whole(b->lo, b->y->first_leaf + i, b->full_dw[i]);
@@ -109,7 +109,7 @@ static void first_weights(struct hb_body *b, const struct hb_step_op *s)
         const struct hb_step_op *k = &b->y->steps[i];
         if (k != s && hb_head_logits_again(b->lo))
             continue;
-        if (k->kind != HB_STEP_PRODUCT || k->in[0] != s->in[0] || grad_out(b, k) == HB_NONE ||
+        if (k->kind != HB_STEP_PRODUCT || grad_out(b, k) == HB_NONE ||
             hb_body_when(b, k) != HB_WHEN_FIRST || b->made_first[k->leaf - b->y->first_leaf])
             continue;
         back_weight(b, k, grad_out(b, k));
@@ -600,8 +600,8 @@ static void remake_attention(struct hb_body *b)
 static void let_go_of_weights(struct hb_body *b, const struct hb_step_op *s)
 {
     bool inside = (b->y->values[s->out[0]].tags & 1u << HB_TN_LAYER_IN) != 0;
-    if (inside && b->lo->spec->compiler == HB_XLA_TPU && !hb_head_own_loss(b->lo) &&
-        hb_block_mixes(b->y->block) && b->y->block->moe.dispatch == HB_DISPATCH_EINSUM)
+    if (inside && b->lo->spec->compiler == HB_XLA_TPU && hb_block_mixes(b->y->block) &&
+        b->y->block->moe.dispatch == HB_DISPATCH_EINSUM)
         hb_weight_forget(b->lo, b->y->first_leaf, b->y->end_leaf);
 }
 
@@ -610,7 +610,7 @@ static void let_go_of_weights(struct hb_body *b, const struct hb_step_op *s)
 static void make_late_room(struct hb_body *b)
 {
     int64_t sum = 0;
-    for (uint32_t i = 0; i < b->late_count && b->own_stacks; i++)
+    for (uint32_t i = 0; i < b->late_count; i++)
         sum = hb_add_sat(sum,
                          hb_weight_ring_room(b->lo, &b->lo->leaves[b->y->steps[b->late[i]].leaf]));
     if (sum == 0)

@@ -118,8 +118,8 @@ static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, s
     }
     /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
-    bool scattered = is_gpu(lo) || hb_ways(lo, HB_AX_TENSOR) > 1 || hb_head_ring(lo) ||
-                     hb_weight_sums_own(lo, lo->local.vocab);
+    bool scattered =
+        is_gpu(lo) || hb_ways(lo, HB_AX_TENSOR) > 1 || hb_weight_sums_own(lo, lo->local.vocab);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
     uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
                             hb_leaf_layer_shape(l, dtype, true));

@@ -127,7 +127,6 @@ struct row {
     enum hb_sequence sequence;
     bool loop;       /* over microbatches */
     bool waits;      /* updates wait for the gradients' norm */
-    bool apart;      /* some states are made apart */
     uint32_t layers; /* nodes */
     uint32_t loss, table, head, norm;
 };
@@ -154,47 +153,45 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
         (hb_begins_mixed(lo) && hb_ways(lo, HB_AX_TENSOR) == 1))
         return HB_SEQUENCE_LIST;
     bool post = hb_sequence_post_tensor(lo) && !hb_sequence_tensor_known(lo);
-    post |= known == HB_SEQUENCE_POST && !hb_sequence_depth_is_post(lo);
     return post || (hb_sequence_gathers_taken(lo) & HB_GATHERS_POST) ? HB_SEQUENCE_POST
                                                                      : HB_SEQUENCE_DEPTH;
 }
 
-/* Between rings of fsdp alone, where no norm waits for it, the sum of a weight's f32 gradient comes
+/* Between rings of fsdp alone the sum of a weight's f32 gradient comes
  * before its update, in a ring of its own. */
 static bool sums_late(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
-    return hb_in_rings(lo) && lo->local.vocab == lo->spec->model.vocab && !r->loop && !r->waits &&
+    return hb_in_rings(lo) && lo->local.vocab == lo->spec->model.vocab && !r->loop &&
            lo->head != lo->embed && hb_weight_grad_dtype(lo) != lo->compute;
 }
 
 /* The loop's table gradient is turned for the update, and scaled on the way, where no norm waits
  * and a device's features are no whole rows of lanes (64, 80, 160 and 320; not 256). */
-static bool is_table_turned(const struct hb_lower *lo, uint32_t leaf)
+static bool is_table_turned(const struct hb_lower *lo)
 {
-    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[leaf], HB_DT_F32, false);
-    return leaf == lo->embed && !lo->spec->optimizer.clip && s.dim[s.rank - 1] % HB_TPU_LANES != 0;
+    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->embed], HB_DT_F32, false);
+    return !lo->spec->optimizer.clip && s.dim[s.rank - 1] % HB_TPU_LANES != 0;
 }
 
 /* One pass makes all that an update gives, unless the gradient is scaled in it, by the norm or by
  * the number of microbatches: then a moment in f32 comes apart from one in bf16 and the weight, and
- * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e); at the ends where the loop
- * scales it, but for a table's, turned before. Lion's moment is made apart from the weight. */
-static bool is_apart(const struct hb_lower *lo, uint32_t leaf, int state)
+ * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e). Lion's moment is made apart
+ * from the weight. */
+static bool is_apart(const struct hb_lower *lo, int state)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
     int k = state - MOMENT, last = o->moment_count - 1;
-    bool loop = hb_accumulates(lo), end = lo->leaves[leaf].end;
-    if (k < 0 || k > last)
+    if (k < 0)
         return false;
     if (o->name == HB_OPT_LION)
-        return loop || !end;
+        return true;
     bool mixed = o->moments[0] != o->moments[last];
     if (!hb_updates_wait(lo) || (!mixed && o->moments[0] == HB_DT_F32))
         return false;
-    if (!loop && hb_weight_grad_dtype(lo) != HB_DT_F32)
+    if (!hb_accumulates(lo) && hb_weight_grad_dtype(lo) != HB_DT_F32)
         return true;
-    return mixed && o->moments[k] == HB_DT_F32 && (!end || (loop && !is_table_turned(lo, leaf)));
+    return o->moments[k] == HB_DT_F32;
 }
 
 typedef bool before_fn(const struct row *r, const struct weight *a, const struct weight *b);
@@ -208,7 +205,8 @@ static bool is_smaller(const struct row *r, const struct weight *a, const struct
 
 static bool is_named_after(const struct row *r, const struct weight *a, const struct weight *b)
 {
-    return r->apart ? a->rank[0] < b->rank[0] : a->rank[0] > b->rank[0];
+    (void)r;
+    return a->rank[0] > b->rank[0];
 }
 
 static void sort_weights(struct row *r, before_fn *before)
@@ -247,7 +245,7 @@ static void know_states(struct hb_lower *lo, struct weight *w)
         uint32_t buf = *hb_leaf_state(&lo->leaves[leaf], state);
         w->bytes[slot] = hb_leaf_all_bytes(lo, leaf) / 32 * hb_dtype_bits(lo->p->bufs[buf].dtype);
         w->host[slot] = hb_leaf_on_host(lo, &lo->leaves[leaf], state);
-        w->apart[slot] = is_apart(lo, leaf, state);
+        w->apart[slot] = is_apart(lo, state);
         lo->kinds[lo->leaves[leaf].kind].apart |= (unsigned)w->apart[slot] << state;
     }
 }
@@ -281,10 +279,8 @@ static void list_weights(struct row *r)
             continue;
         struct weight own = {.leaf = {i, HB_NONE}, .rank = {rank_of(lo, i)}};
         know_states(lo, &own);
-        for (int k = 0; k < SLOTS; k++) {
+        for (int k = 0; k < SLOTS; k++)
             own.fetched[k] = own.update[k] = HB_NONE;
-            r->apart |= own.apart[k];
-        }
         r->weights[r->weight_count++] = own;
     }
     sort_weights(r, is_named_after);
@@ -388,9 +384,9 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
 static uint32_t add_update(struct row *r, struct weight *w, int update)
 {
     uint32_t gradient = gradient_of(r, w->leaf[0]);
-    for (int i = 0; i < 2 * SLOTS; i++) {
-        int slot = i % SLOTS / 2 + i % 2 * HB_LEAF_STATES; /* of both weights in turn */
-        if (reads(w, update, slot) && (update_of(w, slot) == 0) == (i >= SLOTS))
+    for (int i = 0; i < SLOTS; i++) {
+        int slot = i / 2 + i % 2 * HB_LEAF_STATES; /* of both weights in turn */
+        if (reads(w, update, slot))
             fetch_state(r, w, slot);
     }
     struct node n = {.kind = UPDATE, .leaf = leaf_of(w, update), .mate = HB_NONE};
@@ -499,37 +495,33 @@ static void fetch_early(struct row *r)
     }
 }
 
-static void add_weight(struct row *r, struct weight *w, bool sends)
+static void add_weight(struct row *r, struct weight *w)
 {
     for (int k = 0; k < SLOTS; k++)
         if (w->bytes[k] > 0)
-            add_result(r, w, k, sends);
+            add_result(r, w, k, true);
 }
 
-/* Those of one size are updated, then sent, the last first; late ones each in its turn. */
 static void add_list(struct row *r)
 {
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
         end = end_of_size(r, i);
-        bool turns = !is_early(r, i);
         fetch_states(r, i, end, MOMENT);
         for (uint32_t w = i; w < end; w++)
-            add_weight(r, &r->weights[w], turns);
-        for (uint32_t w = end; w-- > i && !turns;)
-            add_weight(r, &r->weights[w], true);
+            add_weight(r, &r->weights[w]);
     }
 }
 
 /* --- depth-first and post-order --- */
 
 /* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;
- * then of the layers' gradients, with the table's where a norm is made of all, or of the loop's
+ * then of the layers' gradients, with the table's, or of the loop's
  * accumulators. A search prices policies by themselves: there all keep their layers' inputs. */
 static void weigh_step(struct row *r)
 {
     const struct hb_lower *lo = r->lo;
     int bits = hb_dtype_bits(r->loop ? HB_DT_F32 : hb_weight_grad_dtype(lo));
-    int64_t grads = r->waits && !r->loop ? 2 * table_bytes(lo) : 0;
+    int64_t grads = r->loop ? 0 : 2 * table_bytes(lo);
     bool asked = lo->spec->share == HB_SHARE_ASKED && lo->whole == lo->spec;
     int64_t stacks = asked ? 0 : lo->input_bytes;
     for (uint32_t i = 0; asked && !r->loop && i < lo->layers->count; i++) {
@@ -554,7 +546,7 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
 {
     const struct hb_lower *lo = r->lo;
     if (leaf == lo->embed) {
-        int64_t turned = is_table_turned(lo, leaf) ? 2 * hb_leaf_all_bytes(lo, leaf) : 0;
+        int64_t turned = is_table_turned(lo) ? 2 * hb_leaf_all_bytes(lo, leaf) : 0;
         int64_t own = r->loop ? turned : r->rows;
         r->made = hb_add_sat(r->made, own);
         return hb_add_sat(r->begun, own);
@@ -596,7 +588,7 @@ static void weigh_update(struct row *r, struct weight *w, int update)
         w->met[slot] = host;
         users += makes + 2 * (update_of(w, slot) != 0); /* of the state, of its gradient */
     }
-    w->users[update] = r->loop && !r->waits ? users : 0;
+    w->users[update] = r->waits ? 0 : users;
     bool late = sums_late(r) && w->leaf[0] != r->lo->head;
     w->above[update] = late || own > r->made ? r->made : own;
 }
@@ -611,8 +603,7 @@ static void weigh_result(struct row *r, uint32_t weight, int slot)
     int64_t sent = w->host[slot] ? w->bytes[slot] : 0;
     r->made = hb_add_sat(r->made, sent);
     int64_t above = hb_add_sat(w->above[update], sent);
-    r->results[r->result_count++] =
-        (struct result){weight, slot, w->users[update], above < r->made ? above : r->made};
+    r->results[r->result_count++] = (struct result){weight, slot, w->users[update], above};
 }
 
 /* Of all weights by their names. */

@@ -160,17 +160,17 @@ static bool is_update_slow(const struct hb_lower *lo)
 
 /* Tied heads that do not wait. Where devices share the batch the gradient is made with the loss,
  * whatever orders it; only its sum with the lookup's follows the layers (granite-8b, v5e, fsdp 256;
- * with tensor parallelism alone after it). MaxText's on v5p and v5e (13 of 13 dumps), unless values
- * go to the host, but in v5e's rings beside tensor parallelism, and between gathers where it frees
- * less than it makes (gemma3-27b, v5e, one of 2,048). */
+ * with tensor parallelism alone after it). MaxText's on v5p and v5e (13 of 13 dumps), but in v5e's
+ * rings beside tensor parallelism, and between gathers where it frees less than it makes
+ * (gemma3-27b, v5e, one of 2,048). */
 static bool is_tied_early(const struct hb_lower *lo)
 {
     if (!is_tied(lo))
         return false;
-    bool rings = hb_in_rings(lo), round = rings && over_tensor(lo) && !hb_in_short_ring(lo);
+    bool rings = hb_in_rings(lo), round = over_tensor(lo) && !hb_in_short_ring(lo);
     bool beside = hb_head_room_early(lo) && !round;
     if (hb_head_own_loss(lo))
-        return (is_loss_at_once(lo) || beside) && !hb_offloads(lo) &&
+        return (is_loss_at_once(lo) || beside) &&
                (rings || lo->local.tokens >= lo->spec->model.d_model);
     return lo->local.batch_ways > 1;
 }

@@ -133,9 +133,7 @@ uint32_t hb_layer_find_leaf(const struct hb_lower *lo, const struct hb_layer *y,
 static void norm_leaf(struct hb_lower *lo, struct hb_layer *y, const char *name, int64_t width)
 {
     enum hb_norms_over over = lo->spec->sharding.norms;
-    bool split = over == HB_NORMS_TENSOR &&
-                 lo->spec->sharding.residual_split == HB_SPLIT_FEATURES &&
-                 lo->spec->sharding.residual_over_tensor;
+    bool split = over == HB_NORMS_TENSOR && lo->spec->sharding.residual_over_tensor;
     struct hb_split d = {width, split ? hb_ways(lo, HB_AX_TENSOR) : 1};
     hb_layer_vector(lo, y, name, &d, 1, over == HB_NORMS_FSDP ? 0 : -1);
     if (y->block->norm == HB_NORM_LAYER)

@@ -128,7 +128,7 @@ static void fuse_updates(struct hb_lower *lo)
     bool whole = hb_updates_wait(lo) || s->optimizer.name == HB_OPT_MUON;
     bool waits = whole || lo->local.batch_ways > 1;
     for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
-        lo->leaves[i].grad_fused = !lo->leaves[i].end && !lo->leaves[i].stack[0];
+        lo->leaves[i].grad_fused = !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
         !waits && !s->model.tied_embeddings && s->model.mtp == 0 && !hb_habits_ordered(s);
 }

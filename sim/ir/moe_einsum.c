@@ -174,8 +174,6 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
         sum->scratch[sum->scratch_count++] = gather->back_scratch[i];
     for (int i = 0; i < sum->scratch_count; i++)
         sum->scratch[i].dtype = lo->compute;
-    if (sum->scratch_count > 1)
-        sum->scratch[sum->scratch_count++] = sum->scratch[1];
     sum->first_last = true;
     sum->off_early = timed && !late;
     for (uint32_t i = first; i < last; i++) {
@@ -214,9 +212,8 @@ static bool is_turned(const struct hb_lower *lo, const struct hb_layer *y,
                       const struct hb_moe_routed *r)
 {
     const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
-    return r->expert_batch > 1 && r->experts > 1 && hides_gathers(lo) &&
-           y->block->remat.policy != HB_POLICY_NONE &&
-           (r->joins || hb_weight_grad_partial(lo, down));
+    return r->expert_batch > 1 && hides_gathers(lo) && y->block->remat.policy != HB_POLICY_NONE &&
+           hb_weight_grad_partial(lo, down);
 }
 
 int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,

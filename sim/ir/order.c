@@ -33,7 +33,7 @@ static int64_t named_width(const struct hb_lower *lo, const struct hb_block *b)
                  {HB_TN_K, k},
                  {HB_TN_V, k},
                  {HB_TN_QKV, hb_add_sat(q, hb_mul_sat(2, k))},
-                 {HB_TN_ATTN_CTX, a->kernel == HB_KERNEL_FLASH ? hb_mul_sat(2, q) : q},
+                 {HB_TN_ATTN_CTX, hb_mul_sat(2, q)},
                  {HB_TN_MLP_GATE, b->mlp.d_ff},
                  {HB_TN_MLP_UP, b->mlp.d_ff},
                  {HB_TN_MLP_ACT, b->mlp.d_ff}};

@@ -58,11 +58,10 @@ static int64_t output_count(const struct hb_lower *lo, const struct hb_pipeline 
     return stacked ? pl->iterations : buffer_count(lo);
 }
 
-/* A circular pipeline, and MaxText's, take their inputs from a buffer of microbatches. */
+/* Who hands out a buffer of microbatches takes its inputs from one. */
 static int64_t input_count(const struct hb_lower *lo, const struct hb_pipeline *pl)
 {
-    const struct hb_pipe *p = &lo->spec->pipeline;
-    bool buffer = p->outputs == HB_OUT_BUFFER && (p->repeats > 1 || p->shift == HB_SHIFT_SHARD_MAP);
+    bool buffer = lo->spec->pipeline.outputs == HB_OUT_BUFFER;
     return buffer ? buffer_count(lo) : pl->iterations;
 }
 
@@ -314,10 +313,8 @@ static void add_grads(struct hb_lower *lo, uint32_t *outer)
 /* Rematerialised layers side by side, without barriers between them: the scheduler makes them all
  * again before the backward pass of the last (ep2pp4--good,no_iter_remat,layer_remat: four layers'
  * dispatch masks and expert inputs, 8 x 320 MiB). */
-static void recompute_stage(struct hb_lower *lo, struct hb_pipeline *pl)
+static void recompute_stage(struct hb_pipeline *pl)
 {
-    if (!lo->habits->recompute_first)
-        return;
     for (uint32_t i = 0; i < pl->count; i++)
         if (!pl->groups[i].looped)
             hb_body_recompute(&pl->groups[i].body);
@@ -527,7 +524,7 @@ uint32_t hb_pipeline_backward(struct hb_lower *lo, struct hb_pipeline *pl, uint3
      * (PPc/pipe_iter_remat: + the stack of inputs; pr85/pp8/iter_save=: + 2.15 GB). */
     if (pl->iter_stack != HB_NONE && !(lo->spec->pipeline.iteration_save & 1u << HB_TN_ITER_IN))
         hb_emit_mark(lo, "select microbatch or state again", pl->inputs, HB_NONE);
-    recompute_stage(lo, pl);
+    recompute_stage(pl);
     if (pl->iter_stack == HB_NONE)
         gout = gather_outputs(lo, pl, gout);
     uint32_t g = state_temp(lo, pl, "gradient of the iteration's output");

@@ -135,8 +135,7 @@ void hb_pipeline_build(struct hb_lower *lo, struct hb_pipeline *pl)
             make_late(&g->layer);
         /* The scan over iterations stacks what its trace reads, f32 copies and all
          * (pr85/pp8/good,remat=none: eight f32[15,4,4096,4096]). */
-        bool pruned = !g->looped && p->remat_iteration;
-        hb_saved_find(lo, &g->layer, &remat, true, pruned, &g->saved);
+        hb_saved_find(lo, &g->layer, &remat, true, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         /* What a rematerialised iteration keeps for itself is read where it lies. */
         g->body.own_stacks = p->remat_iteration && !g->looped && lo->habits->recompute_first;

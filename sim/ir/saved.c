@@ -77,8 +77,7 @@ static void need_of_step(struct find *f, const struct hb_step_op *s)
         if ((s->back_in & 1u << i) && !(s->trace_serves && traces))
             need(f, s->in[i]);
     for (int i = 0; i < s->out_count; i++) {
-        bool traced =
-            f->y->values[s->out[i]].trace_only && f->remat->policy == HB_POLICY_NONE && !f->pruned;
+        bool traced = f->y->values[s->out[i]].trace_only && f->remat->policy == HB_POLICY_NONE;
         bool product = f->y->values[s->out[i]].dots_only && f->remat->policy == HB_POLICY_DOTS;
         if (traced || product || s->back_out & 1u << i)
             need(f, s->out[i]);

@@ -175,8 +175,7 @@ static int64_t tensor_layer_bytes(const struct hb_lower *lo)
  * fsdp 16, four microbatches, v5p: list, depth, post 31.78 29.01 29.99 GiB). */
 static bool is_accumulated(const struct hb_lower *lo)
 {
-    return hb_weight_gathers_plain(lo) && hb_accumulates(lo) &&
-           lo->local.seq == lo->spec->batch.seq;
+    return hb_weight_gathers_plain(lo) && hb_accumulates(lo);
 }
 
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
@@ -338,14 +337,12 @@ static int64_t find_loss(const struct hb_lower *lo)
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
  * where that is the most of all (8B,v6e8x8,f32t2 with lion: list, depth, post 9345 8782 8659).
  * Between rings with one sequence depth-first has the ring of the head's gradient at the loss,
- * which post-order has after it, beside the f32 logits; where layers fetch from the host it is
- * behind them in either, but for a ring of four. */
+ * which post-order has after it, beside the f32 logits. */
 static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
     bool rings = hb_head_ring(lo);
-    if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1 ||
-        lo->local.batch_ways != hb_fsdp_ways(lo, false))
+    if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1)
         return false;
     int64_t grads = lo->stacked_grad_bytes, d = lo->spec->model.d_model;
     struct stacks s = find_stacks(lo);
@@ -354,8 +351,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
     int64_t layer = tensor_layer_bytes(lo);
     if (rings && lo->local.batch == 1) {
         int64_t back = hb_add_sat(kept, hb_add_sat(hb_add_sat(grads, layer), logits));
-        bool behind = fetches_trip(lo) && !hb_in_short_ring(lo);
-        return behind || find_loss(lo) > hb_larger(back, find_floors(lo).post);
+        return find_loss(lo) > hb_larger(back, find_floors(lo).post);
     }
     int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three), hb_add_sat(grads, layer));
     back = hb_add_sat(kept, hb_add_sat(hb_add_sat(back, logits), three));

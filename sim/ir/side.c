@@ -52,8 +52,6 @@ static void run_late(struct hb_stack_plan *plan, uint32_t to)
 
 void hb_side_follow(struct hb_lower *lo, struct hb_stack_plan *plan, uint32_t i)
 {
-    if (plan->held)
-        return;
     if (hb_order_depth(lo))
         run_late(plan, i);
     if (!plan->groups[i].body.defer)

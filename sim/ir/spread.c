@@ -176,15 +176,15 @@ static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double 
     const struct hb_shape *in = &b->y->values[s->in[0]].shape;
     const struct hb_shape *out = &b->y->values[s->out[0]].shape;
     double from = (double)in->dim[in->rank - 1], to = (double)out->dim[out->rank - 1];
-    double hidden = hb_spread_is_down(b, s) ? from : to, width = from + to - hidden;
+    double hidden = to, width = from;
     double rows = (double)in->dim[0] * (double)s->spread;
     double unit = (double)b->y->block->unit * hb_dtype_bits(lo->compute);
     double taken = unit * rows * ((3 + more) * hidden + 2 * width);
     int grad = hb_dtype_bits(hb_weight_grad_dtype(lo)), states = 0;
     int weight = hb_dtype_bits(lo->spec->precision.params);
-    for (int i = 0; i < o->moment_count && o->offload == HB_PLACE_NONE; i++)
+    for (int i = 0; i < o->moment_count; i++)
         states += hb_dtype_bits(o->moments[i]);
-    states += weight + (lo->spec->precision.master ? hb_dtype_bits(HB_DT_F32) : 0);
+    states += weight;
     int sum = lo->leaves[s->leaf].accum != HB_NONE ? hb_dtype_bits(HB_DT_F32) : 0;
     double elements = (double)lo->stacked_grad_bytes * CHAR_BIT / grad;
     taken += elements * (grad + sum + weight);
@@ -201,8 +201,8 @@ static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double 
  * ready a microsecond later; else that microsecond is filled. */
 static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
 {
-    return b->spread_wait || b->lo->leaves[s->leaf].expert_ways > 1 ||
-           hb_ways(b->lo, HB_AX_TENSOR) > 1 || is_full(b, s, 0.5, 0);
+    return b->lo->leaves[s->leaf].expert_ways > 1 || hb_ways(b->lo, HB_AX_TENSOR) > 1 ||
+           is_full(b, s, 0.5, 0);
 }
 
 /* The products whose results the activation is made of that s reads, one after the other. */

@@ -143,7 +143,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
         hb_saved_find(lo, &g->layer, &remat, false, !g->looped, &g->saved);
         hb_body_init(&g->body, lo, &g->layer, &g->saved);
         g->body.own_stacks = !g->looped;
-        g->body.own_weights = lo->acts_stay || (none && g->layer.block->unit == 1);
+        g->body.own_weights = none && g->layer.block->unit == 1;
     }
     hb_side_plan(lo, plan);
 }
@@ -213,7 +213,7 @@ void hb_stack_carry_sent(struct hb_lower *lo, struct hb_group *g)
  * below all else in memory; none of v5p and v6e), unless a trip is taken out for the host. */
 static bool is_stack_early(const struct hb_lower *lo, const struct hb_group *g)
 {
-    return hb_head_room_early(lo) && g->looped && !g->inner && !hb_offloads(lo);
+    return hb_head_room_early(lo) && !g->inner && !hb_offloads(lo);
 }
 
 static void add_stacks(struct hb_group *g)
@@ -291,8 +291,7 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * and v, and the gradient of the context (split--v5e-o03). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    bool early =
-        g->looped ? !g->inner && hb_trip_taken(lo, g) && !hb_head_waits(lo) : !hb_in_short_ring(lo);
+    bool early = g->looped ? hb_trip_taken(lo, g) && !hb_head_waits(lo) : !hb_in_short_ring(lo);
     return hb_in_rings(lo) && hb_head_room_early(lo) && early;
 }
 
@@ -335,8 +334,6 @@ static void reserve_forward(struct hb_lower *lo, struct hb_group *g)
             continue;
         uint32_t room = emit_room(lo, g, hb_body_name(&g->body, s->out[0], ", room for its ring"),
                                   y->values[v].shape);
-        if (g->saved.keep[v] == HB_KEEP_DEVICE)
-            lo->p->bufs[room].category = HB_CAT_SAVED;
         g->body.room[v] = room;
     }
 }

@@ -183,12 +183,11 @@ static uint32_t gather_head(struct tail *t, uint32_t cast)
     return send(t, GATHER, cast, 2 * t->width * t->words, t->fsdp);
 }
 
-/* Zeros of one shape are one fusion; those that lie turned are apart. As many layers: a plan's runs
+/* Zeros of one shape are one fusion. As many layers: a plan's runs
  * count as one, and first runs of two blocks may be of one length. */
 static bool is_alike(const struct grad *a, const struct grad *b)
 {
-    bool same = a->stacked && b->stacked && !a->turned && !b->turned && a->elements == b->elements;
-    return a == b || (same && hb_shape_same_dims(&a->shape, &b->shape));
+    return a == b || (a->elements == b->elements && hb_shape_same_dims(&a->shape, &b->shape));
 }
 
 /* For a microbatch the first is made and the others are copied from it, which takes next to no time
@@ -233,8 +232,7 @@ static void add_norm_back(struct tail *t, uint32_t g, uint32_t values)
 {
     double residual = t->width * (double)hb_mul_sat(t->lo->local.batch, t->lo->local.resid_seq);
     uint32_t mean = add(t, 0.1, add(t, pass_us(residual * MEAN_BYTES), g));
-    int bytes = t->tensor.size > 1 ? SUMMED_NORM_BYTES : NORM_BYTES;
-    uint32_t norm = add_two(t, pass_us(residual * bytes), g, mean);
+    uint32_t norm = add_two(t, pass_us(residual * NORM_BYTES), g, mean);
     t->back = add_part(t, norm);
     bool apart = t->split || t->norm.size <= 1; /* of other devices than the norm's gradient */
     uint32_t sum = add(t, apart && t->value != HB_NONE ? 0 : 1, values);
@@ -465,7 +463,7 @@ static uint32_t add_norm(struct tail *t)
         squares[i] = t->grads[i].op == HB_NONE ? HB_NONE : square(t, &t->grads[i]);
     uint32_t joint = t->joins ? join_norm(t, squares) : HB_NONE, all = add(t, 1, HB_NONE);
     for (uint32_t i = 0; i < t->count; i++) {
-        bool apart = t->grads[i].matrix && t->parts.size > 1 && !(t->joins && t->grads[i].over_all);
+        bool apart = t->grads[i].matrix && t->parts.size > 1;
         if (apart)
             hb_hide_read(&t->h, squares[i]);
         rest += apart;
@@ -512,8 +510,7 @@ static uint32_t add_means(struct tail *t, uint32_t norm)
     }
     uint32_t all = add(t, pass_us(2 * bytes), HB_NONE);
     for (uint32_t i = 0; i < t->count; i++)
-        if (t->grads[i].matrix || (t->joins && norm == HB_NONE))
-            hb_hide_read(&t->h, ops[i]);
+        hb_hide_read(&t->h, ops[i]);
     uint32_t means = send(t, SUM_ALL, all, bytes, t->parts);
     for (uint32_t i = 0; i < t->count; i++) {
         struct grad *g = &t->grads[i];
@@ -583,7 +580,7 @@ static void place_zeros(const struct tail *t, struct hb_lower *lo, const struct 
     for (uint32_t i = 0; i < t->count; i++) {
         const struct grad *g = &t->grads[i];
         uint32_t kind = hb_leaf_kind(lo, &whole->leaves[g->leaf]);
-        if (g->stacked && g->matrix && kind < lo->kind_count)
+        if (g->matrix && kind < lo->kind_count)
             lo->kinds[kind].zeros_at = (int)place_of(t, g->zeros);
     }
 }

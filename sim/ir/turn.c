@@ -71,8 +71,7 @@ static bool is_v5e_order(const struct hb_lower *lo)
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    int64_t trips = g->inner ? g->inner : g->trips;
-    bool many = many_turn(lo, g), takes = turns_at_all(lo) && trips > 1 && hb_trip_taken(lo, g);
+    bool many = many_turn(lo, g), takes = turns_at_all(lo) && hb_trip_taken(lo, g);
     out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
     /* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32: copy.302). */
     bool lone = out[0] == HB_NONE && is_v5e_order(lo) && lo->local.batch == 1 && hb_in_rings(lo) &&
@@ -97,22 +96,18 @@ static uint32_t turned_copy(struct hb_lower *lo, const struct hb_group *g, uint3
 }
 
 /* The trip reads the other stacks behind it (qwen2.5-14b, v5p, data 4 and fsdp 8, q on the host:
- * kept gates beside copy.315 of layer inputs): marks write the copy, too, and are of its turn. */
+ * kept gates beside copy.315 of layer inputs). */
 static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t stack,
                       const uint32_t stacks[HB_TURNED])
 {
     struct hb_emit e = {.name = "turn the last layer's slice", .kind = HB_OP_COPY};
     uint32_t turned = turned_copy(lo, g, stack);
     hb_emit_read(&e, stack);
-    uint32_t beside = 0;
-    for (; beside < g->layer.value_count && e.read_count < HB_EMIT_REFS; beside++)
-        if (is_beside(g, beside, stacks))
-            hb_emit_read(&e, g->body.stack[beside]);
+    for (uint32_t v = 0; v < g->layer.value_count && e.read_count < HB_EMIT_REFS; v++)
+        if (is_beside(g, v, stacks))
+            hb_emit_read(&e, g->body.stack[v]);
     hb_emit_write(&e, turned);
     hb_emit(lo, &e);
-    for (; beside < g->layer.value_count; beside++) /* of units of many layers */
-        if (is_beside(g, beside, stacks))
-            hb_emit_mark(lo, "beside a turned stack", g->body.stack[beside], turned);
 }
 
 static void copy_early(struct hb_lower *lo, struct hb_group *g)

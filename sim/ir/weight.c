@@ -39,7 +39,7 @@ static bool is_shard_minor(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     if (!hb_gathers_padded(lo) || lo->maxtext || l->gather_dim < 0 || l->row_major)
         return false;
-    return l->rank == HB_LEAF_RANK ? l->held && l->gather_dim == 1 : !l->held;
+    return l->rank == HB_LEAF_RANK ? l->gather_dim == 1 : !l->held;
 }
 
 /* A copy of the leaf's stack in the compute dtype. */
@@ -90,7 +90,7 @@ void hb_weight_copy_param(struct hb_lower *lo, struct hb_leaf *l)
 static bool is_one_lane_row(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     const struct hb_split *last = &l->dim[l->rank - 1];
-    return lo->maxtext && !l->experts && l->gather_dim > 0 && l->gather_dim == l->rank - 1 &&
+    return lo->maxtext && !l->experts && l->gather_dim == l->rank - 1 &&
            hb_div_up(last->size, last->ways) == HB_TPU_LANES;
 }
 
@@ -207,14 +207,14 @@ void hb_weight_transpose_stacks(struct hb_lower *lo)
 
 enum hb_weight_mode hb_weight_mode(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (lo->batch_whole && !l->end)
+    if (lo->batch_whole)
         return HB_WEIGHT_LOCAL;
     if (l->expert_ways > 1)
         return HB_WEIGHT_GATHER;
     if (l->gather_dim < 0)
         return HB_WEIGHT_LOCAL;
     /* moeFG/base: between rings the experts' weights are gathered, three bf16[64,2048,1408]. */
-    if (l->rank == HB_LEAF_RANK && l->held && hb_in_rings(lo))
+    if (l->rank == HB_LEAF_RANK && l->held)
         return HB_WEIGHT_GATHER;
     return lo->fsdp_mode;
 }
@@ -228,7 +228,7 @@ int64_t hb_weight_ring_room(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     enum { WAYS_ROUND = 2 };
     struct hb_shape one = hb_leaf_layer_shape(l, lo->compute, false);
-    bool room = l->matrix && goes_round(lo, l) && !hb_in_short_ring(lo);
+    bool room = goes_round(lo, l) && !hb_in_short_ring(lo);
     return room ? hb_mul_sat(WAYS_ROUND, hb_shape_elements(&one)) : 0;
 }
 

@@ -54,7 +54,7 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
 {
     const struct hb_lower *lo = b->lo;
     enum hb_weight_mode mode = hb_weight_mode(lo, l);
-    bool mlp = l->held && l->rank == 2;
+    bool mlp = l->held;
     /* MaxText's rings: the MLP's come last of all, its activations wait through the attention's
      * backward pass (llama3-8b, qwen3-8b, llama2-13b: dkv, dq, then the rings of wq, wk, wv, wo,
      * w_down, gate and up, from 8192 tokens on; some earlier with 4096 and 2048). */
@@ -87,7 +87,7 @@ static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_
     const struct hb_value *in = &b->y->values[s->in[0]], *out = &b->y->values[s->out[0]];
     struct hb_shape weight = hb_leaf_layer_shape(&lo->leaves[s->leaf], lo->compute, true);
     int64_t made = hb_shape_plain_bytes(&weight);
-    int64_t rows = hb_shape_plain_bytes(s->grad_inline ? &out->shape : &in->shape);
+    int64_t rows = hb_shape_plain_bytes(&in->shape);
     int64_t both = hb_add_sat(hb_shape_plain_bytes(&in->shape), hb_shape_plain_bytes(&out->shape));
     if (hb_body_sorts_beside(b))
         return hb_spread_is_down(b, s) ? HB_WHEN_LATE : HB_WHEN_AFTER;
@@ -154,12 +154,11 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     if (waits_for_fusion(b, s))
         return HB_WHEN_LATE;
     bool padded = hb_gathers_padded(lo), late = hb_gathers_late(lo);
-    bool two = !l->experts && l->rank > 1 && hb_weight_grad_partial(lo, l);
     bool mlp = padded && l->held;
     if ((padded || late) && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused &&
-        l->held && l->gather_dim == 1)
+        l->gather_dim == 1)
         return HB_WHEN_FIRST;
-    return two && (late || mlp) ? HB_WHEN_LATE : HB_WHEN_AFTER;
+    return late || mlp ? HB_WHEN_LATE : HB_WHEN_AFTER;
 }
 
 static bool is_output(const struct hb_step_op *s, int v)
