@@ -135,7 +135,7 @@ static uint32_t pair_plain(const struct hb_hlo_alias *a, uint32_t inst, struct h
         return pair_operands(a, inst, 1, out, max);
     if (op == HB_HLO_OP_SCATTER)
         return pair_operands(a, inst, (operands - 1) / 2, out, max);
-    if (op == HB_HLO_OP_ALL_REDUCE_START)
+    if (op == HB_HLO_OP_ALL_REDUCE_START && !hb_hlo_starts_pair(a->m, inst))
         return pair_operands(a, inst, operands, out, max);
     if (op == HB_HLO_OP_COLLECTIVE_PERMUTE && operands == 4)
         return add_pair(out, 0, max, (struct hb_hlo_in_place){1, 0, 0});

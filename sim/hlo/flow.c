@@ -562,6 +562,25 @@ static bool is_mark(const struct builder *b, uint32_t inst)
     return target.at && hb_hlo_span_find(target, "Sharding") != NULL;
 }
 
+bool hb_hlo_starts_pair(const struct hb_hlo_module *m, uint32_t inst)
+{
+    const struct hb_hlo_shape *shape = &m->shapes.items[m->insts[inst].shape];
+    uint32_t operands = m->insts[inst].operand_count;
+    if (hb_hlo_op_of(m, inst) != HB_HLO_OP_ALL_REDUCE_START || !operands || shape->child_count != 2)
+        return false;
+    uint32_t given = m->insts[hb_hlo_operand(m, inst, 0)].shape;
+    uint32_t first = hb_hlo_shape_child(&m->shapes, m->insts[inst].shape, 0);
+    bool tuples = m->shapes.items[first].type == HB_HLO_TUPLE;
+    return m->shapes.items[given].type != HB_HLO_TUPLE && tuples == (operands > 1);
+}
+
+/* What an all-reduce-done waits for. */
+static bool is_done_of_pair(const struct builder *b, uint32_t inst)
+{
+    return b->m->insts[inst].operand_count &&
+           hb_hlo_starts_pair(b->m, hb_hlo_operand(b->m, inst, 0));
+}
+
 static void fill_node(struct builder *b, uint32_t node)
 {
     uint32_t inst = hb_hlo_node_inst(b->f, node);
@@ -576,7 +595,8 @@ static void fill_node(struct builder *b, uint32_t node)
         fill_tuple(b, node);
     } else if (op == HB_HLO_OP_BITCAST || op == HB_HLO_OP_OPT_BARRIER || op == HB_HLO_OP_DOMAIN ||
                op == HB_HLO_OP_ADD_DEPENDENCY || is_mark(b, inst) ||
-               (op == HB_HLO_OP_ALL_REDUCE_DONE && operand_count(b, node))) {
+               (op == HB_HLO_OP_ALL_REDUCE_DONE && operand_count(b, node) &&
+                !is_done_of_pair(b, inst))) {
         forward(b, whole(b, node), whole(b, hb_hlo_node_operand(b->f, node, 0)));
     } else if (op == HB_HLO_OP_COPY) {
         fill_copy(b, node);
@@ -593,9 +613,10 @@ static void fill_node(struct builder *b, uint32_t node)
     } else if (op == HB_HLO_OP_COPY_START) {
         fill_start(b, node, 1);
     } else if (op == HB_HLO_OP_ALL_GATHER_START || op == HB_HLO_OP_COLLECTIVE_PERMUTE_START ||
-               op == HB_HLO_OP_SEND) {
+               op == HB_HLO_OP_SEND || hb_hlo_starts_pair(b->m, inst)) {
         fill_start(b, node, 0);
-    } else if (op == HB_HLO_OP_ALL_GATHER_DONE || op == HB_HLO_OP_COLLECTIVE_PERMUTE_DONE) {
+    } else if (op == HB_HLO_OP_ALL_GATHER_DONE || op == HB_HLO_OP_COLLECTIVE_PERMUTE_DONE ||
+               op == HB_HLO_OP_ALL_REDUCE_DONE) {
         fill_done(b, node, 1);
     } else if (op == HB_HLO_OP_COPY_DONE) {
         fill_done(b, node, 0);

@@ -79,6 +79,9 @@ static inline bool hb_hlo_node_is_root(const struct hb_hlo_flow *f, uint32_t nod
 {
     return node == hb_hlo_scope_root(f, f->scope_of[node]);
 }
+/* An all-reduce-start as older dumps have it: a tuple of what it is given, which it hands on, and
+ * of what it makes. Newer ones have the results alone, in the place of the operands. */
+bool hb_hlo_starts_pair(const struct hb_hlo_module *m, uint32_t inst);
 /* Slot within a node's shape at a path of tuple indices; HB_NONE: there is none. */
 uint32_t hb_hlo_path_slot(const struct hb_hlo_shapes *shapes, uint32_t shape, const uint32_t *path,
                           uint32_t len);

@@ -79,6 +79,10 @@ static const struct {
          P("b", "f32[4]{0}", "1") "  ROOT %r = (f32[8]{0}, f32[4]{0}) all-reduce-start(%a, "
                                   "%b), to_apply=%add\n}\n",
      "0.0>1 1.0>2"},
+    /* of an older dump: what is given, and what is made */
+    {HEAD ADDS "ENTRY %e {\n" P("a", "f32[8]{0}", "0") "  ROOT %r = (f32[8]{0}, f32[8]{0}) "
+                                                       "all-reduce-start(%a), to_apply=%add\n}\n",
+     ""},
     {HEAD "ENTRY %e {\n" P("a", "f32[8]{0}", "0") P("b", "f32[8]{0}", "1") P("i", "s32[]", "2")
          P("j", "s32[]", "3") "  ROOT %r = f32[8]{0} collective-permute(%a, %b, %i, %j), "
                               "source_target_pairs={{0,1}}\n"

@@ -40,6 +40,19 @@ static const struct row rows[] = {
     {ENTRY "  s = ((f32[4], s32[]), (f32[8], s32[2])) all-gather-start(a, b), dimensions={0}\n"
            "  ROOT r = (f32[4], s32[]) get-tuple-element(s), index=0\n}\n",
      "s.1 a.0 b.0"},
+    /* an all-reduce as older dumps have it, (given, made); a newer one has what is made alone */
+    {ENTRY "  s = (f32[4], f32[4]) all-reduce-start(a), to_apply=f\n"
+           "  ROOT r = f32[4] all-reduce-done(s)\n}\nf {\n  p = f32[] parameter(0)\n"
+           "  q = f32[] parameter(1)\n  ROOT n = f32[] add(p, q)\n}\n",
+     "s.2"},
+    {ENTRY "  s = ((f32[4], s32[]), (f32[4], s32[])) all-reduce-start(a, b), to_apply=f\n"
+           "  ROOT r = (f32[4], s32[]) get-tuple-element(s), index=0\n}\nf {\n"
+           "  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n  ROOT n = f32[] add(p, q)\n}\n",
+     "s.1 a.0 b.0"},
+    {ENTRY "  s = f32[4] all-reduce-start(a), to_apply=f\n  ROOT r = f32[4] all-reduce-done(s)\n"
+           "}\nf {\n  p = f32[] parameter(0)\n  q = f32[] parameter(1)\n"
+           "  ROOT n = f32[] add(p, q)\n}\n",
+     "s.0"},
     {ENTRY "  s = (f32[4], u32[], token[]) send(a, b), channel_id=1\n"
            "  ROOT r = f32[4] get-tuple-element(s), index=0\n}\n",
      "a.0"},
