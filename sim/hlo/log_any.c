@@ -135,7 +135,8 @@ static bool is_of_cache(const struct hb_sentence *l)
     for (int i = 0; i < l->count; i++)
         little = little || hb_refusal_is_more_than(l, i) || l->bits[i] & EXCEEDS ||
                  (hb_sentence_is(l, i, "no") && hb_refusal_is_none_left(l, i));
-    return little && hb_sentence_has_pair(l, "kv", "cache");
+    return little &&
+           (hb_sentence_has_pair(l, "kv", "cache") || hb_sentence_has_pair(l, "cache", "blocks"));
 }
 
 static bool is_of_tactic(const struct hb_sentence *l)
@@ -445,7 +446,8 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(s, l);
-    static const char *const texts[] = {"${", "{len(", "f\"{"}; /* before they are filled in */
+    /* before they are filled in; a loader's own room */
+    static const char *const texts[] = {"${", "{len(", "f\"{", "static TLS"};
     if (is_faulty(r, l) || HB_SPAN_HAS_ANY(s, texts))
         return;
     hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
@@ -458,7 +460,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         return;
     struct hb_figures f = read_figures(l, &refusal);
     hb_form_log(r)->mark[HB_MARK_PRINTED] += refusal.line;
-    if (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word))
+    if (!is_of_cache(l) && (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word)))
         take_host(r, &f, refusal.report, refusal.status);
     else if (is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
@@ -511,12 +513,10 @@ static const struct hb_form rows[] = {
     ANY("\u00e9moire"),
     ANY("mem\u00f3r"),
     ANY(" fit"),
-    ANY("LIMIT"),
     ANY("illed"),
     ANY("erminated"),
     ANY("VMEM"),
     ANY("vmem"),
-    ANY("Oom"),
     ANY("emory"),
     ANY("EMORY"),
     ANY("lloc"),
@@ -531,7 +531,6 @@ static const struct hb_form rows[] = {
     ANY("ut of "),
     ANY("UT_OF_"),
     ANY("VRAM"),
-    ANY("eap space"),
     ANY("code -9"),
     ANY("code: -9"),
     ANY("utOfRes"),
@@ -540,21 +539,16 @@ static const struct hb_form rows[] = {
     ANY("\u7a0b\u6740"),
     ANY("ool size"),
     ANY("ot enough"),
-    ANY("shmget"),
     ANY("/shm"),
     ANY("hared data"),
-    ANY("status -9"),
-    ANY("code  : -9"),
     ANY("code = -9"),
     ANY("scratch sp"),
     ANY(" ram"),
     ANY(" Ram"),
     ANY("\u62a5\u9519"),
     ANY("rror 2"),
-    ANY("rror code 2"),
     ANY("RAM us"),
     ANY(" mem "),
-    ANY("memer"),
     ANY("</torch_"),
     ANY("Vram"),
     ANY("vram"),

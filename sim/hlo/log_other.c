@@ -213,8 +213,13 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
 
 static const struct hb_form rows[] = {
     {"Allocation on device", K(PLAIN), OPENS, .value = NONE}, /* PyTorch's, told by ComfyUI */
+    {"odules are dispatched on the CPU", K(PLAIN), OPENS, .value = NONE}, /* Transformers' */
+    {"had weights offloaded to the disk", K(PLAIN), OPENS, .value = NONE},
+    {"offload_dir` to dispatch this model", K(PLAIN), OPENS, .value = NONE},
     {"No available memory for the cache blocks", K(SERVE), OPENS, .value = NONE},
+    {"nsufficient space in device allocation", K(PLAIN), OPENS, .value = NONE}, /* ExLlama's */
     {"PagedKvCache must be large enough", K(SERVE), OPENS, .value = NONE},
+    {"than the profiled value -", K(SERVE), OPENS, .value = NONE},
     {"tokens that can be stored in KV cache", K(SERVE), OPENS, .value = NONE},
     {"ree memory on device", K(SERVE), OPENS, .handle = take_startup},
     {"Not enough memory. Please try to increase --mem-fraction-static", K(SERVE), OPENS,
@@ -275,11 +280,17 @@ static const struct hb_form rows[] = {
      .figures = {{"", FACT(ASKED)}, {"orker memory limit: ", FACT(CAPACITY)}}},
     {"insufficient shared memory", K(HOST), JOINS, .value = NONE},
     {"SIGKILL: 9", K(HOST), JOINS, .value = NONE},
+    {"signal: killed", K(HOST), JOINS, .value = NONE}, /* Go's */
+    {"in object store because it is full", K(HOST), JOINS, .value = NONE},
+    {"it is full. Object size is ", K(HOST), JOINS, .fact = FACT(ASKED)},
+    {"otebook tried to allocate more memory than is available", K(HOST), JOINS, .value = NONE},
     {"aging file is too small", K(HOST), JOINS, .value = NONE},
     /* the systems' own numbers for it, whatever language their words are in */
     {"inError 1455", K(HOST), JOINS, .value = NONE},
     {"os error 1455", K(HOST), JOINS, .value = NONE},
     {"rror=1455", K(HOST), JOINS, .value = NONE},
+    {"inError 8]", K(HOST), JOINS, .value = NONE},
+    {"emory resources are available to process", K(HOST), JOINS, .value = NONE},
     {"[Errno 12]", K(HOST), JOINS, .value = NONE},
     {"os error 12)", K(HOST), JOINS, .value = NONE},
     {"ENOMEM", K(HOST), JOINS, .value = NONE, .word = true},

@@ -140,8 +140,10 @@ static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
         limit.bytes >= LEAST_LIMIT && !hb_form_log(r)->limit_bytes &&
         !hb_span_has(before, "instead of"))
         hb_form_log(r)->limit_bytes = limit.bytes;
+    if (hb_span_has(before, "ncreas")) /* "increasing it to 16G, --mem=16G, helps" */
+        return;
     hb_span_skip(&s, " ");
-    if (hb_span_starts(s, "of ") || hb_span_starts(s, "to ") || hb_span_starts(s, "is "))
+    if (hb_span_starts(s, "of ") || hb_span_starts(s, "is ")) /* "to": what is set then */
         s.at += sizeof "of " - 1;
     set_limit(hb_form_log(r), s);
 }

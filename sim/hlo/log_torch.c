@@ -98,13 +98,13 @@ static void take_largest(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     struct hb_amount most;
     struct hb_amount asked;
-    if (!hb_span_amount(&s, 1, &most) || !hb_span_find(&s, "Tried to allocate ") ||
-        !hb_span_amount(&s, 1, &asked))
+    if (!hb_span_amount(&s, 1, &most))
         return;
     struct hb_log_message *m = hb_form_open(r, form->kind);
     memcpy(m->name, "XPU", sizeof "XPU");
     hb_form_set(m, HB_FACT_ALLOWED, most);
-    hb_form_set(m, HB_FACT_ASKED, asked);
+    if (hb_span_find(&s, "Tried to allocate ") && hb_span_amount(&s, 1, &asked))
+        hb_form_set(m, HB_FACT_ASKED, asked);
 }
 
 /* Apple's: "Invalid buffer size: 17.62 GB", one tensor above what Metal gives at once. */
@@ -278,6 +278,8 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
     hb_span_skip(&s, " [");
     struct hb_span dims = s;
     hb_span_copy(&s, "]", shape, sizeof shape);
+    if (shape[0] >= 'a') /* "with shape when training" */
+        return;
     bool typed = hb_span_find(&s, "and type "); /* old: the shape only, mostly of floats */
     hb_span_copy(&s, " ,.'`\"\\", type, sizeof type);
     int64_t bytes = hb_form_array_bytes(dims, typed ? type : "float");
@@ -388,6 +390,7 @@ static const struct hb_form rows[] = {
 
     {"Cuda failure ", K(NCCL), OPENS, .handle = take_nccl},
     {"HIP failure ", K(NCCL), OPENS, .handle = take_nccl},
+    {"ailed to CUDA calloc async", K(NCCL), JOINS, .value = NONE},
 
     {"failed to allocate ", K(DRIVER), OPENS, .handle = take_driver},
     {"failed to alloc ", K(DRIVER), OPENS, .handle = hb_form_request, .needs = "unified memory"},

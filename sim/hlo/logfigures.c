@@ -139,6 +139,15 @@ bool hb_figures_is_most(const struct hb_sentence *l, int i)
             (hb_sentence_is(l, verb - 1, "to") && l->bits[verb - 2 < 0 ? 0 : verb - 2] & CANNOTS));
 }
 
+/* "increasing the allocation to 200 GB": what somebody set. */
+static bool is_set(const struct hb_sentence *l, int i)
+{
+    enum { FAR = 8 };
+    static const char *const sets[] = {"increase", "increased", "increasing", "raise", "raised",
+                                       "raising",  "set",       "setting",    NULL};
+    return hb_sentence_is(l, i - 1, "to") && hb_sentence_nearest(l, i, FAR, sets) >= 0;
+}
+
 /* "I have 24G": what somebody says of a machine. */
 static bool is_owned(const struct hb_sentence *l, int i)
 {
@@ -162,7 +171,7 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
         return true; /* "RAM reaches over 12 GB" */
     const char *at = l->word[i].span.at;
     bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
-    if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i))
+    if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i) || is_set(l, i))
         return true;
     bool about = at > l->span.at && at[-1] == '~';
     bool reckons = k >= 0 && l->bits[k] & RECKONS;
@@ -187,6 +196,8 @@ static int meaning_of(const struct hb_sentence *l, int i)
     int left = meaning_before(l, i, false);
     if (is_equipment(l, i, left))
         return -1;
+    if (left > 0 && l->bits[left] & HOLDS && hb_sentence_is(l, left - 1, "not"))
+        return -1; /* "it did not reach the limit of 512MiB" */
     int other = share_of(l, i);
     int right = meaning_behind(l, other < 0 ? i : other);
     int left_rank = left < 0 ? 0 : rank_of(bits_at(l, left));

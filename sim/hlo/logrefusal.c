@@ -203,7 +203,8 @@ static bool is_failed_allocation(const struct hb_sentence *l, int i)
 bool hb_refusal_is_none_left(const struct hb_sentence *l, int i)
 {
     int memory = hb_sentence_ahead(l, i, 2, MEMORY);
-    bool named = memory == i + 1 || (memory == i + 2 && l->bits[i + 1] & (DEVICE | HOST | OWNER));
+    bool named =
+        memory == i + 1 || (memory == i + 2 && l->bits[i + 1] & (DEVICE | HOST | OWNER | FREES));
     return named && (hb_sentence_is(l, memory + 1, "for") || hb_sentence_is(l, memory + 1, "left"));
 }
 

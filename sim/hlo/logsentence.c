@@ -125,7 +125,7 @@ bool hb_sentence_is_job(const struct hb_sentence *l, int i)
 /* "not", and what ends in it. */
 static bool is_not(const struct hb_sentence *l, int i)
 {
-    static const char *const words[] = {"not", "no", "doesnt", "dont", "isnt", NULL};
+    static const char *const words[] = {"not", "no", "doesnt", "dont", "isnt", "hasnt", NULL};
     return hb_sentence_is_any(l, i, words);
 }
 

@@ -305,6 +305,8 @@ static bool is_possible(const struct hb_sentence *l, int k, int i)
                (hb_sentence_is(l, k, "will") && hb_sentence_is(l, i + 1, "if"));
     if (hb_sentence_is(l, k, "will") && hb_sentence_is_any(l, k + 1, guesses))
         return true;
+    if (hb_sentence_is(l, k, "likely") && k + 1 == i) /* "6 GB are likely insufficient for it" */
+        return true;
     return (can && hb_sentence_is_any(l, k + 1, coming)) ||
            (hb_sentence_is(l, k, "may") && !has_happened(l, k, i));
 }

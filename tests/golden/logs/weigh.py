@@ -4,7 +4,7 @@ of one, by the texts of wild.txt. Writes the table of sim/hlo/evidence.c: python
 Logistic regression with a price on each word (L1), then once more on the stems and the words that are left, almost free (L2). Reads
 words as sim/hlo/evidence.c does: runs of letters in lower case, the parts of CamelCase, pairs of neighbours in a line,
 two characters of Chinese, Japanese and Korean, and stems ("infer*"). Without arguments of wild.txt; other files in its
-form can be named."""
+form can be named. Of what was written last, 79 of 511 words are taken out again: without them every answer stays."""
 import math
 import re
 import sys
