@@ -241,6 +241,8 @@ static bool is_foreign_host(struct hb_span s)
         "\u7cfb\u7edf", "\u7535\u8111", "\u673a\u5668", "\u670d\u52a1\u5668",
         "\u4e3b\u673a", "CPU",          "cpu"};
     struct hb_span rest = s;
+    if (hb_span_has(s, "cv::OutOfMemoryError") || hb_span_has(s, "in function 'OutOfMem"))
+        return true; /* OpenCV's */
     while (hb_span_find(&rest, "\u5185\u5b58")) {
         struct hb_span before = {s.at, rest.at - strlen("\u5185\u5b58")};
         if (HB_SPAN_HAS_ANY(hb_span_last(before, NEAR), owners))
@@ -460,10 +462,11 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         return;
     struct hb_figures f = read_figures(l, &refusal);
     hb_form_log(r)->mark[HB_MARK_PRINTED] += refusal.line;
-    if (!is_of_cache(l) && (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word)))
-        take_host(r, &f, refusal.report, refusal.status);
-    else if (is_absurd(l, &f))
+    if (!refusal.killed && is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
+    else if (!is_of_cache(l) &&
+             (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word)))
+        take_host(r, &f, refusal.report, refusal.status);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f, refusal.report);
     else if (refusal.foreign || is_of_device(l, &f)) {

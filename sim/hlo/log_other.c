@@ -204,6 +204,15 @@ static void take_array(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_ASKED, (struct hb_amount){bytes, 1});
 }
 
+/* joblib's of a worker: "could be caused by a segmentation fault ... or by an excessive memory
+ * usage" */
+static void take_fault(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    bool memory = hb_span_has(place->after, "excessive memory usage causing");
+    hb_form_join(r, memory && !hb_span_has(place->after, "SIGSEGV") ? HB_LOG_HOST : form->kind);
+}
+
 #define ONNX       "ONNX Runtime"
 #define K(kind)    HB_LOG_##kind
 #define OPENS      HB_FORM_OPENS
@@ -279,6 +288,7 @@ static const struct hb_form rows[] = {
      .needs = "orker memory limit: ",
      .figures = {{"", FACT(ASKED)}, {"orker memory limit: ", FACT(CAPACITY)}}},
     {"insufficient shared memory", K(HOST), JOINS, .value = NONE},
+    {"oomd killed ", K(HOST), JOINS, .value = NONE},
     {"SIGKILL: 9", K(HOST), JOINS, .value = NONE},
     {"signal: killed", K(HOST), JOINS, .value = NONE}, /* Go's */
     {"in object store because it is full", K(HOST), JOINS, .value = NONE},
@@ -324,7 +334,7 @@ static const struct hb_form rows[] = {
     {"DEVICE_LOST", K(FAULT), JOINS, .value = NONE},
     {"driver version is insufficient", K(FAULT), JOINS, .value = NONE},
     {"no kernel image is available", K(FAULT), JOINS, .value = NONE},
-    {"egmentation fault", K(FAULT), JOINS, .value = NONE},
+    {"egmentation fault", K(FAULT), JOINS, .handle = take_fault},
     {"SIGSEGV", K(FAULT), JOINS, .value = NONE},
     {"collective operation timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT,
      .handle = take_timeout},

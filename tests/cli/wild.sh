@@ -50,7 +50,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 5347
+ok "the table has its $count texts" test "$count" -ge 5351
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -590,6 +590,11 @@ cause=host_memory wanted_bytes=516884584|ObjectStoreFullError: Failed to put obj
 cause=host_memory wanted_bytes=null|ObjectStoreFullError: Failed to put object A in object store because it is full.
 cause=host_memory|Your notebook tried to allocate more memory than is available. It has restarted.
 cause=host_memory|OSError: [WinError 8] Not enough memory resources are available to process this command
+cause=host_memory|it was unexpectedly terminated. This could be caused by a segmentation fault while calling the function or by an excessive memory usage causing the Operating System to kill the worker.
+cause=fault|Segmentation fault (core dumped)
+cause=host_memory|[ERROR] Worker (pid:30) was sent SIGKILL! Perhaps out of memory?
+cause=host_memory wanted_bytes=3686400|(-4:Insufficient memory) Failed to allocate 3686400 bytes in function 'cv::OutOfMemoryError'
+cause=host_memory|systemd-oomd killed 5 process(es) in this unit.
 cause=communicator|ncclInternalError: Internal check failed.\nLast error:\nFailed to CUDA calloc async 1920 bytes
 known=true|AssertionError: Insufficient space in device allocation
 silent|ImportError: libgomp.so.1: cannot allocate memory in static TLS block
