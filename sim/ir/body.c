@@ -70,6 +70,16 @@ static bool has_room(const struct hb_body *b, uint32_t v)
     return b->room && b->room[v] != HB_NONE;
 }
 
+/* A product that is kept as such has its heads side by side, a kernel's operand has rows of each
+ * (heads of 64, dots, on v5p and v5e: q, k and v are bf16[24,2,8192,2048], nothing is padded). */
+static enum hb_tiling stack_tiling(const struct hb_body *b, const struct hb_value *value)
+{
+    enum hb_policy policy = b->y->block->remat.policy;
+    bool products = policy == HB_POLICY_DOTS || policy == HB_POLICY_DOTS_NO_BATCH;
+    return products && value->dot && value->tiling == HB_TILE_MINOR ? HB_TILE_COMPACT
+                                                                    : value->tiling;
+}
+
 void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
 {
     /* jax.checkpoint of a layer outside of loops: what it keeps goes through a barrier. */
@@ -80,7 +90,7 @@ void hb_body_stacks(struct hb_body *b, const int64_t *lead, const char *name)
             continue;
         b->stack[v] =
             hb_temp_tiled(b->lo, hb_body_name(b, (int)v, ", saved for backward"), HB_CAT_SAVED,
-                          stack_shape(b, (int)v, lead), b->y->values[v].tiling);
+                          stack_shape(b, (int)v, lead), stack_tiling(b, &b->y->values[v]));
         if (keep == HB_KEEP_HOST)
             b->lo->p->bufs[b->stack[v]].space = HB_SPACE_HOST;
         b->lo->p->bufs[b->stack[v]].fenced = fenced;
