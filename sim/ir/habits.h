@@ -62,6 +62,7 @@ struct hb_chip {
     bool ring_columns_at_once; /* of unrolled layers: when.c */
     bool ring_grads_at_once;   /* weight gradients in rings do not wait for the layers */
     bool ring_room_early;      /* room for what rings collect is there before the loss */
+    bool labels_last;          /* depth-first, in a loop over microbatches: behind the layers */
     int chunk_beside;  /* the gathered head: a chunk's gradient 1, its sum as well 2; 0 none */
     bool turned_early; /* stacks are copied before the loss */
     bool flat;         /* a torus of two sides: eight are 2 by 4 */

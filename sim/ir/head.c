@@ -325,7 +325,7 @@ bool hb_head_both_wait(const struct hb_lower *lo)
         return is_behind(lo) && lo->local.batch == 1 && !over_tensor(lo) && !hb_accumulates(lo) &&
                (hb_offloads(lo) || !sorts_rows(lo));
     return (keeps_and_fetches(lo) && lo->local.batch == 1) || is_ring_behind_both(lo) ||
-           hb_head_post_order(lo);
+           (hb_head_post_order(lo) && !hb_accumulates(lo));
 }
 
 bool hb_head_label_waits(const struct hb_lower *lo)
@@ -427,7 +427,7 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (hb_sequence_tensor_known(lo))
         return false;
     if (hb_sequence_known(lo))
-        return !hb_head_label_waits(lo);
+        return hb_accumulates(lo) ? hb_head_post_order(lo) : !hb_head_label_waits(lo);
     if (lo->copies && lo->copies->head_behind)
         return true;
     if (hb_sequence_gathers_known(lo))

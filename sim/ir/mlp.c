@@ -99,7 +99,7 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
          * all gathers of v5p and v6e where a device has more tokens than features (8 layers of 2048
          * and 8192: four bf16[8,4096,8192]), and on CUDA between gathers (8B,f64,b4,v32k). */
         bool many = lo->local.tokens > lo->spec->model.d_model;
-        bool tpu = lo->habits->rings && !lo->chip->gathers_beside && many;
+        bool tpu = lo->habits->rings && !hb_gathers_beside(lo) && many;
         bool apart = gathers && (tpu || lo->habits->gathers_timed);
         step.grad_in_place = apart ? 1 : 3;
     }

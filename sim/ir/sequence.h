@@ -18,7 +18,8 @@ int hb_sequence_key(const struct hb_lower *lo);
 
 enum { HB_SEQUENCE_LEAST_WAYS = 8 }; /* of a ring; fewer go round one way (gate/f5, f7) */
 
-/* Whether the compiler was seen to choose: one sequence a device between rings of fsdp alone. */
+/* Whether the compiler was seen to choose: one sequence a device between rings of fsdp alone, in a
+ * loop over microbatches where labels' logits come last. */
 bool hb_sequence_known(const struct hb_lower *lo);
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo);
 /* Whether depth-first comes out as post-order does; the compiler then takes the former. */
