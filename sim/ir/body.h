@@ -40,6 +40,7 @@ struct hb_body {
     bool recomputed;  /* hb_body_recompute has run: the backward pass starts from now[] */
     bool defer;       /* weight gradients wait for hb_body_late */
     bool spread_wait; /* those of spread products do */
+    bool meets_loss;  /* before the MLP's, at the layer's end, a loss in chunks is added up */
     bool sums_wait;   /* their sums over devices for hb_body_sums */
     bool own_weights; /* casts of the forward pass serve the backward pass too ... */
     bool sums_wide;   /* residuals' gradients are handed on in f32; see hand_on */

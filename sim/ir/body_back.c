@@ -10,6 +10,7 @@
 #include "base/diag.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "sim/ir/chunks.h"
 #include "sim/ir/head.h"
 #include "sim/ir/narrow.h"
 #include "sim/ir/spread.h"
@@ -651,6 +652,8 @@ uint32_t hb_body_backward(struct hb_body *b, uint32_t grad)
         release_fused(b, i);
         run_eager(b, i, done);
     }
+    if (b->meets_loss)
+        hb_chunks_room(b->lo);
     if (!b->defer && !b->spread_wait)
         hb_body_late(b);
     else

@@ -217,6 +217,18 @@ static uint32_t shared_head(struct hb_lower *lo)
     return gathers_head(lo) ? HB_NONE : hb_loss_own_head(lo, true);
 }
 
+void hb_chunks_room(struct hb_lower *lo)
+{
+    struct hb_loss_pass c = pass_over(lo, HB_NONE);
+    const int64_t logits[] = {lo->local.batch, c.seq, lo->local.vocab, -1};
+    struct hb_emit e = {.name = "the loss is added up", .kind = HB_OP_MARK};
+    if (gathers_head(lo))
+        hb_emit_write(&e, hb_temp(lo, "head, gathered", HB_CAT_COMMUNICATION,
+                                  hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true)));
+    hb_emit_write(&e, hb_temp(lo, "logits", HB_CAT_LOGITS, hb_shape_make(HB_DT_F32, logits)));
+    hb_emit(lo, &e);
+}
+
 void hb_chunks_finish(struct hb_lower *lo, const struct hb_ends *ends)
 {
     if (ends->loss_x == HB_NONE)

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "sim/ir/order.h"
+#include "sim/ir/trip.h"
 #include "sim/ir/weight.h"
 
 /* In an unrolled program with rings the weight gradients' rings come after the whole backward pass,
@@ -24,6 +25,7 @@ void hb_side_plan(struct hb_lower *lo, struct hb_stack_plan *plan)
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
         g->body.defer = (!g->looped && defers(lo)) || hb_order_depth(lo) || plan->held;
+        g->body.meets_loss = i == 0 && hb_trip_meets_loss(lo, plan);
         g->body.sums_wait = !g->looped && lo->habits->gathers_timed;
         g->body.spread_wait = g->body.sums_wait;
     }

@@ -11,6 +11,7 @@
 #include "sim/ir/head.h"
 #include "sim/ir/layer.h"
 #include "sim/ir/nested.h"
+#include "sim/ir/sequence.h"
 #include "sim/ir/weight.h"
 
 bool hb_trip_taken(const struct hb_lower *lo, const struct hb_group *g)
@@ -100,4 +101,16 @@ void hb_trip_update(struct hb_lower *lo, uint32_t leaf)
         if (g->held && leaf >= g->layer.first_leaf && leaf < g->layer.end_leaf)
             release(lo, g, leaf);
     }
+}
+
+/* Of several runs between gathers the last one's trip has the loop that adds a loss in chunks up
+ * before the gradients of gate, up and down (8B over 64 of v6e in two runs, layer inputs on the
+ * host, 4 chunks: the loop at 1062, those behind it, on v5p two of them; four such steps of v6e and
+ * two of v5p; on v5e, and of one run, that loop comes last). */
+bool hb_trip_meets_loss(const struct hb_lower *lo, const struct hb_stack_plan *plan)
+{
+    const struct hb_group *g = &plan->groups[0];
+    bool last = hb_in_chunks(lo) && hb_sequence_loss_last(lo);
+    return plan->count > 1 && last && hb_weight_gathers_apart(lo) && hb_trip_taken(lo, g) &&
+           !g->inner && !hb_block_mixes(g->layer.block);
 }

@@ -65,7 +65,7 @@ static bool is_put_by(const struct hb_body *b, const struct hb_leaf *l)
      * products of weights at 94, 101 and 129 of 186, scores at 98 to 108). */
     bool scores = mlp && is_timed(b, HB_KERNEL_NAIVE);
     return (b->defer && !is_summed_apart(b, l) && !is_ring_at_once(b, l)) || ring || split ||
-           scores;
+           scores || (b->meets_loss && mlp);
 }
 
 bool hb_body_sorts_beside(const struct hb_body *b)
