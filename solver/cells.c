@@ -178,6 +178,7 @@ static void walk_cell(struct hb_search *s, uint32_t index, const struct hb_spec 
 {
     struct hb_open_cell *o = &s->open[index];
     struct hb_brute_limits limits = limits_of(s, o->cell, o->share);
+    limits.most_value = hb_search_near(s, limits.most_value, HB_NEAR_PLAN);
     limits.after_value = o->after_value;
     limits.after_place = o->after_place;
     struct hb_brute_choice *best = hb_arena_alloc(s->scratch, o->batch, sizeof *best);
@@ -555,6 +556,7 @@ static bool dive_segment(struct hb_search *s, const struct hb_choice *from,
                          struct hb_choice *out)
 {
     struct hb_brute_limits limits = limits_of(s, from->cell, from->share);
+    limits.most_value = hb_search_near(s, limits.most_value, HB_NEAR_DIVE);
     struct hb_choice c = *from;
     struct dive_list list = {.known = false};
     bool fits = false;

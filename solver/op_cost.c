@@ -208,7 +208,8 @@ static bool stays(const struct hb_outline *o, uint32_t index)
 
 /* A layer's part of a stack: how much less that may be for another number of layers than in the
  * first program. Padding does not follow the layers: gpt3-13b over four devices has 1285 rows a
- * layer, 1288 in tiles of eight, and 1285 where two layers make tiles of two. */
+ * layer, 1288 in tiles of eight, and 1285 where two layers make tiles of two. Of numbers that make
+ * a loop: a run has no others, and their tables say nothing. */
 static double least_part_of(struct find *f, uint32_t buf)
 {
     const struct hb_outline *o = f->sized->outline;
@@ -220,7 +221,8 @@ static double least_part_of(struct find *f, uint32_t buf)
         double part = (double)o->pair.a->bufs[buf].bytes /
                       (double)total_steps(o->pair.outer_a, o->pair.inner_a);
         for (int64_t n = f->sized->least_steps; n <= f->sized->max_steps; n++)
-            if (f->sized->wanted[n] && (double)bytes[n] / (double)n < least * part)
+            if (f->sized->wanted[n] && f->sized->admits[n] &&
+                (double)bytes[n] / (double)n < least * part)
                 least = (double)bytes[n] / (double)n / part;
     }
     f->least_part[buf] = least;

@@ -100,24 +100,40 @@ static bool is_late(const struct hb_search *s)
     return hb_stop_now(s->ask->stop);
 }
 
+/* What was run, or may come to so much by its price; INFINITY: neither. */
+static double value_near(const struct hb_search *s, const struct hb_choice *c)
+{
+    bool fits = c->step_ns > 0;
+    bool waits = hb_search_keeps_near(s) && c->peak_bytes == 0 && c->bound_ns > 0;
+    if (s->polished[c->cell] > 0 || !(fits || waits))
+        return INFINITY;
+    return fits ? hb_search_value_of(s, c)
+                : hb_search_value(s, c->cell, c->bound_ns, c->live_bytes);
+}
+
 /* Around the best of one cell more, where it is near: what is gained there may be more than around
  * the plan. */
-static const double near_plan = 1.01;
-
 static bool is_beaten_beside(struct hb_search *s, double value)
 {
     uint32_t best = HB_NONE;
-    double least = value * near_plan;
-    for (uint32_t i = 0; i < s->choice_count && !is_late(s); i++) {
-        const struct hb_choice *c = &s->choices[i];
-        double own = hb_search_value_of(s, c);
-        if (c->step_ns > 0 && !(s->polished[c->cell] > 0) && own < least) {
-            best = i;
-            least = own;
+    while (!is_late(s)) {
+        double least = value * (100 + HB_NEAR_PLAN) / 100;
+        best = HB_NONE;
+        for (uint32_t i = 0; i < s->choice_count; i++) {
+            double own = value_near(s, &s->choices[i]);
+            best = own < least ? i : best;
+            least = own < least ? own : least;
         }
+        if (best == HB_NONE || s->choices[best].step_ns > 0)
+            break;
+        hb_cells_run(s, best);
+        if (s->choices[best].peak_bytes == 0) /* it is not worth a run */
+            s->choices[best].bound_ns = 0;
     }
     s->beside = true;
-    return best != HB_NONE && hb_polish(s, best) && s->incumbent < value;
+    if (best != HB_NONE && s->choices[best].step_ns > 0) /* else it is late */
+        (void)hb_polish(s, best);
+    return s->incumbent < value;
 }
 
 static bool is_beaten(struct hb_search *s, const struct hb_queue_entry *e)

@@ -136,6 +136,16 @@ bool hb_search_is_priced(const struct hb_choice *c)
     return written ? c->share <= HB_SHARE_KEPT : c->share == c->made;
 }
 
+bool hb_search_keeps_near(const struct hb_search *s)
+{
+    return s->ask->polish && !s->ask->value_only && !hb_search_is_asked(s);
+}
+
+int64_t hb_search_near(const struct hb_search *s, int64_t ceiling, int64_t percent)
+{
+    return hb_search_keeps_near(s) ? hb_add_sat(ceiling, ceiling / 100 * percent) : ceiling;
+}
+
 void hb_search_settle(struct hb_search *s, uint32_t cell, enum hb_cell_fate fate, double value)
 {
     s->plan->rows[cell].fate = fate;

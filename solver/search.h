@@ -182,6 +182,14 @@ enum hb_share hb_search_first_share(const struct hb_search *s, enum hb_share mad
 /* Whether its price is of what was run: of a step as written, or of one that is lowered otherwise
  * beyond the share, not of one that is made again there. */
 bool hb_search_is_priced(const struct hb_choice *c);
+/* Whether what comes near the best by its price is kept, though it is no better: a search around it
+ * may find more than one around the best. Of steps that XLA:GPU makes otherwise than they are
+ * priced some are run that turn out to be near. */
+bool hb_search_keeps_near(const struct hb_search *s);
+/* In per cent of the value: around a plan, and of what a dive has found. */
+enum { HB_NEAR_PLAN = 1, HB_NEAR_DIVE = 2 };
+/* The ceiling, or so much more where that is kept. */
+int64_t hb_search_near(const struct hb_search *s, int64_t ceiling, int64_t percent);
 /* Whether the peak is in a loop over layers: then it is no less in any number of chunks. */
 bool hb_search_fills_layers(const struct hb_program *p, const struct hb_memory *memory);
 /* Lowers and runs it; false: it does not fit (its time is not set then). The price of another step
