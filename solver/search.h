@@ -7,7 +7,7 @@
 #include "sim/engine/run.h"
 #include "solver/bound.h"
 #include "solver/plan.h"
-#include "solver/queue.h"
+#include "base/queue.h"
 #include "solver/stop.h"
 
 /* Of the scans of a node with so many chunks and the optimizer there. */

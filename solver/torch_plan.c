@@ -12,7 +12,7 @@
 #include "sim/engine/interval.h"
 #include "sim/engine/measure.h"
 #include "sim/engine/run.h"
-#include "solver/queue.h"
+#include "base/queue.h"
 #include "solver/stop.h"
 #include "solver/torch_space.h"
 

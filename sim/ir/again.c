@@ -19,8 +19,12 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/queue.h"
+#include "base/ring.h"
 #include "base/size.h"
 #include "base/str.h"
+
+#include <math.h>
 
 /* xla_tpu_rematerialization_min_size_in_bytes. */
 enum { LEAST_BYTES = 10 << 20 };
@@ -29,7 +33,9 @@ enum { LEAST_BYTES = 10 << 20 };
 struct item {
     struct hb_op op;
     uint32_t *refs;
+    uint32_t touch; /* of its first ref; those of the others follow */
     uint32_t prev, next;
+    uint32_t rank; /* place in the program; of what was put before another, that one's */
     uint32_t turn; /* of its unit in the walk over its computation */
     bool moved;    /* it took the place of one that is gone */
     bool tired;    /* as often as is good */
@@ -41,10 +47,10 @@ struct value {      /* by root */
     uint32_t home;  /* the innermost loop around all that touch it; HB_NONE: the step */
     uint32_t maker; /* its first item */
     bool plain;     /* one op makes it, others of its computation read it, nothing else */
+    uint32_t past;  /* in the ring of those that touch it: the last of a unit that began */
     /* in the walk over its home */
     uint32_t left;       /* touches of units that are not over */
-    uint32_t used_at;    /* first item of the last unit that began and touches it */
-    bool born, seen;     /* its maker began; a reader did */
+    bool seen;           /* a reader began */
     uint32_t dirty;      /* in any: the last walk in which it was overwritten ... */
     uint32_t dirty_turn; /* ... and its turn then */
 };
@@ -55,19 +61,23 @@ struct unit {
     uint32_t loop; /* HB_NONE: an op */
 };
 
+struct inner {            /* a loop */
+    uint32_t first, last; /* items */
+    int64_t peak;         /* bytes of its own values */
+    bool walked;
+};
+
 struct again {
     struct hb_program *p;
     uint32_t *root;
     uint32_t root_cap, value_cap;
+    struct hb_rings touches; /* by value, of the items that touch it, in their order */
     struct value *values;
     struct item *items;
     uint32_t item_count, item_cap;
-    uint32_t *loop_first, *loop_last; /* items */
-    int64_t *peaks;                   /* by loop, the bytes of its own values */
-    bool *walked;
+    struct inner *loops;
     uint32_t walks; /* so far */
     bool tpu;       /* what makes less than LEAST_BYTES is left alone, and some loops */
-    bool any;
 };
 
 /* One walk over a computation. */
@@ -76,16 +86,13 @@ struct walk {
     uint32_t loop;
     uint32_t number; /* from 1 */
     int64_t limit;
-    int64_t now;         /* bytes alive */
-    int64_t made;        /* of these what the unit at hand makes */
-    struct unit at;      /* at hand */
-    uint32_t first, end; /* items: the computation's first, and the one after its last */
-    uint32_t turn;       /* of the unit at hand */
-    bool defers;         /* nothing else than copies */
-    /* Ops before it; those whose results wait no longer are dropped when they are met. */
-    uint32_t *waiting;
-    uint32_t waiting_count, waiting_cap;
-    uint32_t idle; /* of these the first that free nothing until an op is made again */
+    int64_t now;           /* bytes alive */
+    int64_t made;          /* of these what the unit at hand makes */
+    struct unit at;        /* at hand */
+    uint32_t first, end;   /* items: the computation's first, and the one after its last */
+    uint32_t turn;         /* of the unit at hand */
+    bool defers;           /* nothing else than copies */
+    struct hb_queue queue; /* ops before it, by a price that may be higher now */
 };
 
 int64_t hb_again_limit(const struct hb_program *p, int64_t hbm_bytes, bool host)
@@ -134,14 +141,27 @@ static struct value *value_of(const struct again *a, const struct item *x, uint3
     return &a->values[a->root[x->refs[ref]]];
 }
 
+/* The item of the last unit that began and touches a value; of the first to come. HB_NONE: none. */
+static uint32_t last_user(const struct again *a, const struct value *v)
+{
+    return a->touches.links[v->past].owner;
+}
+
+static uint32_t next_user(const struct again *a, const struct value *v)
+{
+    return a->touches.links[a->touches.links[v->past].next].owner;
+}
+
 static void find_homes(struct again *a)
 {
     for (uint32_t i = 0; i < a->item_count; i++) {
-        const struct item *x = &a->items[i];
+        struct item *x = &a->items[i];
+        x->touch = a->touches.count;
         for (uint32_t r = 0; r < ref_count(x); r++) {
             struct value *v = value_of(a, x, r);
             v->home = v->maker == HB_NONE ? x->op.loop : join_loops(a->p, v->home, x->op.loop);
             v->maker = v->maker == HB_NONE ? i : v->maker;
+            v->past = hb_ring_add(&a->touches, i, v->past);
         }
     }
 }
@@ -160,10 +180,6 @@ static bool is_gather(const struct again *a, const struct item *x)
 
 static void find_plain(struct again *a)
 {
-    for (uint32_t i = 0; i < a->p->buf_count; i++) {
-        struct value *v = &a->values[i];
-        v->plain = v->bytes > 0 && v->maker != HB_NONE && !a->p->bufs[i].fenced;
-    }
     for (uint32_t i = 0; i < a->item_count; i++) {
         const struct item *x = &a->items[i];
         bool apart = x->op.kind == HB_OP_DONE || x->op.stream != HB_STREAM_COMPUTE;
@@ -171,7 +187,7 @@ static void find_plain(struct again *a)
             struct value *v = value_of(a, x, r);
             bool makes = r >= x->op.read_count;
             if (x->op.loop != v->home || (apart && !is_fetch(x) && !is_gather(a, x)) ||
-                makes != (v->maker == i))
+                makes != (v->maker == i) || v->bytes == 0)
                 v->plain = false;
         }
     }
@@ -184,7 +200,8 @@ static void fill_values(struct again *a)
         const struct hb_buf *b = &p->bufs[i];
         struct value *v = &a->values[a->root[i]];
         if (a->root[i] == i)
-            *v = (struct value){.maker = HB_NONE, .home = HB_NONE};
+            *v = (struct value){.home = HB_NONE, .maker = HB_NONE, .plain = !b->fenced, .past = i};
+        hb_ring_new(&a->touches, HB_NONE); /* its number is i */
         v->bytes = hb_larger(v->bytes, b->bytes);
     }
     for (uint32_t i = 0; i < p->buf_count; i++)
@@ -195,35 +212,15 @@ static void fill_values(struct again *a)
 static void fill_items(struct again *a)
 {
     const struct hb_program *p = a->p;
-    for (uint32_t l = 0; l < p->loop_count; l++) {
-        a->loop_first[l] = p->loops[l].first_op;
-        a->loop_last[l] = p->loops[l].end_op - 1;
-    }
+    for (uint32_t l = 0; l < p->loop_count; l++)
+        a->loops[l] = (struct inner){p->loops[l].first_op, p->loops[l].end_op - 1, 0, false};
     for (uint32_t i = 0; i < p->op_count; i++)
         a->items[i] = (struct item){.op = p->ops[i],
                                     .refs = p->refs + p->ops[i].refs_at,
+                                    .rank = i,
                                     .prev = i ? i - 1 : HB_NONE,
                                     .next = i + 1 < p->op_count ? i + 1 : HB_NONE};
     a->item_count = p->op_count;
-}
-
-static void open_again(struct again *a, struct hb_program *p)
-{
-    *a = (struct again){.p = p};
-    a->tpu = p->compiler == HB_XLA_TPU;
-    a->root_cap = a->value_cap = p->buf_count;
-    a->item_cap = p->op_count;
-    a->root = hb_program_roots(p->arena, p);
-    a->values = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->values);
-    a->items = hb_arena_alloc(p->arena, p->op_count, sizeof *a->items);
-    a->loop_first = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->loop_first);
-    a->loop_last = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->loop_last);
-    a->peaks = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->peaks);
-    a->walked = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->walked);
-    fill_values(a);
-    fill_items(a);
-    find_homes(a);
-    find_plain(a);
 }
 
 /* --- units --- */
@@ -236,7 +233,7 @@ static struct unit unit_from(const struct walk *w, uint32_t item)
         return (struct unit){item, item, HB_NONE};
     while (a->p->loops[loop].parent != w->loop)
         loop = a->p->loops[loop].parent;
-    return (struct unit){item, a->loop_last[loop], loop};
+    return (struct unit){a->loops[loop].first, a->loops[loop].last, loop};
 }
 
 static bool next_unit(const struct walk *w, struct unit *u)
@@ -248,56 +245,40 @@ static bool next_unit(const struct walk *w, struct unit *u)
     return true;
 }
 
-typedef void visit_fn(struct walk *w, uint32_t root, bool write);
+typedef void visit_fn(struct walk *w, struct value *v, bool write);
 
 static void visit_unit(struct walk *w, struct unit u, visit_fn *visit)
 {
     for (uint32_t i = u.first;; i = w->a->items[i].next) {
         const struct item *x = &w->a->items[i];
         for (uint32_t r = 0; r < ref_count(x) && !x->gone; r++)
-            visit(w, w->a->root[x->refs[r]], r >= x->op.read_count);
+            visit(w, value_of(w->a, x, r), r >= x->op.read_count);
         if (i == u.last)
             return;
     }
 }
 
-static void count_touch(struct walk *w, uint32_t root, bool write)
+static void count_touch(struct walk *w, struct value *v, bool write)
 {
-    struct value *v = &w->a->values[root];
     (void)write;
     v->left += v->home == w->loop;
+    v->past = w->a->touches.links[v->past].prev;
 }
 
-static void note_write(struct walk *w, uint32_t root, bool write)
+static void note_write(struct walk *w, struct value *v, bool write)
 {
-    struct value *v = &w->a->values[root];
-    if (!write)
-        return;
-    v->dirty = w->number;
-    v->dirty_turn = w->turn;
+    v->dirty = write ? w->number : v->dirty;
+    v->dirty_turn = write ? w->turn : v->dirty_turn;
 }
 
-static void begin_touch(struct walk *w, uint32_t root, bool write)
+static void begin_touch(struct walk *w, struct value *v, bool write)
 {
-    struct value *v = &w->a->values[root];
-    v->used_at = w->at.first;
-    note_write(w, root, write);
-    if (v->home != w->loop)
-        return;
+    int64_t born = v->home == w->loop && last_user(w->a, v) == HB_NONE ? v->bytes : 0;
+    v->past = w->a->touches.links[v->past].next;
     v->seen |= !write;
-    if (v->born)
-        return;
-    v->born = true;
-    w->now += v->bytes;
-    w->made += v->bytes;
-}
-
-static void end_touch(struct walk *w, uint32_t root, bool write)
-{
-    struct value *v = &w->a->values[root];
-    (void)write;
-    if (v->home == w->loop && --v->left == 0)
-        w->now -= v->bytes;
+    w->now += born;
+    w->made += born;
+    note_write(w, v, write);
 }
 
 /* --- one op again --- */
@@ -334,25 +315,9 @@ static bool may_repeat(const struct walk *w, const struct item *x)
 static bool is_at_hand(const struct walk *w, const struct item *x)
 {
     for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
-        if (value_of(w->a, x, r)->used_at == w->at.first)
+        if (last_user(w->a, value_of(w->a, x, r)) == w->at.first)
             return true;
     return false;
-}
-
-static bool waits(const struct walk *w, const struct item *x)
-{
-    for (uint32_t r = x->op.read_count; r < ref_count(x); r++)
-        if (value_of(w->a, x, r)->left > 0)
-            return true;
-    return false;
-}
-
-/* An op before the unit at hand, or that one when it is over. */
-static void wait_for(struct walk *w, uint32_t item)
-{
-    w->waiting =
-        hb_grow(w->a->p->arena, w->waiting, w->waiting_count, &w->waiting_cap, sizeof *w->waiting);
-    w->waiting[w->waiting_count++] = item;
 }
 
 /* Bytes that are free at the unit at hand if the op is made again after it. */
@@ -373,28 +338,64 @@ static int64_t freed_by(const struct walk *w, const struct item *x, bool *out_mo
     return freed;
 }
 
+static bool is_early(const struct again *a, const struct item *x)
+{
+    return x->op.write_count == 1 && a->p->bufs[x->refs[x->op.read_count]].early;
+}
+
+/* What a walk that defers asks of those that wait. */
+static bool may_defer(const struct again *a, const struct item *x)
+{
+    return x->op.kind == HB_OP_COPY || is_fetch(x) || is_early(a, x);
+}
+
+/* Infinite: it frees nothing, until something that it reads waits again. What may be deferred has
+ * one price, so that the queue holds it in the order in which it was put there. */
+static double price_of(const struct walk *w, const struct item *x)
+{
+    bool moves;
+    int64_t freed = freed_by(w, x, &moves);
+    if (w->defers)
+        return may_defer(w->a, x) ? 0 : INFINITY;
+    if (freed <= 0 || x->op.loop != w->loop || !may_repeat(w, x))
+        return INFINITY;
+    return moves ? 0 : (double)(w->limit / freed);
+}
+
+/* An op before the unit at hand, or that one when it is over. */
+static void wait_for(struct walk *w, uint32_t item)
+{
+    const struct item *x = &w->a->items[item];
+    double price = price_of(w, x);
+    if (isfinite(price))
+        hb_queue_add(&w->queue,
+                     (struct hb_queue_entry){price, w->defers ? w->turn : x->turn, 0, item});
+}
+
+static void end_touch(struct walk *w, struct value *v, bool write)
+{
+    (void)write;
+    if (v->home != w->loop)
+        return;
+    if (--v->left == 0)
+        w->now -= v->bytes;
+    else if (w->limit < INT64_MAX && v->plain && !w->defers)
+        wait_for(w, v->maker);
+}
+
+/* Prices only rise, but for those that wait_for is told of. */
 static uint32_t find_best(struct walk *w)
 {
-    uint32_t best = HB_NONE, left = w->idle;
-    int64_t best_cost = INT64_MAX;
-    bool idle = true;
-    for (uint32_t i = w->idle; i < w->waiting_count; i++) {
-        const struct item *x = &w->a->items[w->waiting[i]];
-        bool moves;
-        if (!may_repeat(w, x) || !waits(w, x))
+    struct hb_queue_entry first;
+    while (hb_queue_take(&w->queue, &first)) {
+        const struct item *x = &w->a->items[first.index];
+        if (is_at_hand(w, x)) /* it is put back when it is over */
             continue;
-        w->waiting[left++] = w->waiting[i];
-        int64_t freed = is_at_hand(w, x) ? INT64_MAX : freed_by(w, x, &moves);
-        idle = idle && freed <= 0;
-        w->idle += idle;
-        int64_t cost = freed <= 0 || freed == INT64_MAX ? INT64_MAX : moves ? 0 : w->limit / freed;
-        if (cost >= best_cost)
-            continue;
-        best = w->waiting[i];
-        best_cost = cost;
+        if (price_of(w, x) <= first.value)
+            return first.index;
+        wait_for(w, first.index);
     }
-    w->waiting_count = left;
-    return best;
+    return HB_NONE;
 }
 
 /* What the one op that is left to read a value makes of it, value by value: it takes the place of
@@ -403,17 +404,12 @@ static uint32_t find_best(struct walk *w)
 static uint32_t find_heir(const struct walk *w, uint32_t old)
 {
     const struct again *a = w->a;
-    for (struct unit u = w->at; a->tpu && a->values[old].left == 1 && next_unit(w, &u);) {
-        const struct item *x = &a->items[u.first];
-        for (uint32_t r = 0; r < x->op.read_count && u.loop == HB_NONE && !x->gone; r++) {
-            if (x->refs[r] != old)
-                continue;
-            uint32_t made = x->op.write_count == 1 ? x->refs[x->op.read_count] : old;
-            bool own = made != old && a->root[made] == made && a->values[made].home == w->loop;
-            return x->op.kind == HB_OP_REDUCE && own ? made : HB_NONE;
-        }
-    }
-    return HB_NONE;
+    if (!a->tpu || a->values[old].left != 1)
+        return HB_NONE;
+    const struct item *x = &a->items[next_user(a, &a->values[old])];
+    uint32_t made = x->op.write_count == 1 ? x->refs[x->op.read_count] : old;
+    bool own = made != old && a->root[made] == made && a->values[made].home == w->loop;
+    return x->op.kind == HB_OP_REDUCE && own ? made : HB_NONE;
 }
 
 static uint32_t add_value(struct walk *w, uint32_t old)
@@ -429,60 +425,57 @@ static uint32_t add_value(struct walk *w, uint32_t old)
     a->root = hb_grow(a->p->arena, a->root, made, &a->root_cap, sizeof *a->root);
     a->values = hb_grow(a->p->arena, a->values, made, &a->value_cap, sizeof *a->values);
     a->root[made] = heir == HB_NONE ? made : heir;
-    if (heir != HB_NONE) {
-        a->values[heir].left++;
-        a->values[heir].maker = a->item_count;
-        a->values[heir].plain = false;
-        return made;
-    }
-    a->values[made] = (struct value){.bytes = a->values[old].bytes,
-                                     .home = w->loop,
-                                     .maker = a->item_count,
-                                     .plain = true,
-                                     .left = 1,
-                                     .used_at = HB_NONE};
+    struct value *v = &a->values[a->root[made]];
+    if (heir == HB_NONE)
+        *v = (struct value){.bytes = a->values[old].bytes,
+                            .home = w->loop,
+                            .past = hb_ring_new(&a->touches, HB_NONE)};
+    v->maker = a->item_count;
+    v->plain = heir == HB_NONE;
+    v->left++;
     return made;
 }
 
-/* Units after the one at hand read the new value: all that are left. */
-static void pass_readers(struct walk *w, uint32_t old, uint32_t made)
+/* The new value that all units read which are to come. */
+static uint32_t pass_readers(struct walk *w, uint32_t old)
 {
     struct again *a = w->a;
-    for (struct unit u = w->at; a->values[old].left > 0 && next_unit(w, &u);) {
-        struct item *x = &a->items[u.first];
-        if (x->gone)
-            continue;
-        for (uint32_t r = 0; r < x->op.read_count; r++) {
-            if (x->refs[r] != old)
-                continue;
-            x->refs[r] = made;
-            a->values[a->root[made]].left++;
-            a->values[old].left--;
-        }
+    uint32_t made = add_value(w, old), next;
+    struct value *v = &a->values[a->root[old]], *to = &a->values[a->root[made]];
+    w->now -= v->left > 0 ? v->bytes : 0;
+    to->left += v->left;
+    for (uint32_t behind = to->past; v->left > 0; v->left--, behind = next) {
+        next = a->touches.links[v->past].next;
+        const struct item *x = &a->items[a->touches.links[next].owner];
+        x->refs[next - x->touch] = made;
+        hb_ring_move(&a->touches, next, behind);
     }
+    return made;
 }
 
-static bool share_value(const struct again *a, const struct item *x, const struct item *y)
+static bool is_before(const struct again *a, uint32_t one, uint32_t other)
 {
-    for (uint32_t i = 0; i < ref_count(x); i++)
-        for (uint32_t k = 0; k < ref_count(y); k++)
-            if (a->root[x->refs[i]] == a->root[y->refs[k]])
-                return true;
-    return false;
+    uint32_t rank = a->items[one].rank;
+    if (rank != a->items[other].rank)
+        return rank < a->items[other].rank;
+    while (one != HB_NONE && one != other && a->items[one].rank == rank)
+        one = a->items[one].next;
+    return one == other;
 }
 
 /* First item of the unit to come that touches what this op does first. */
 static uint32_t find_place(const struct walk *w, const struct item *x)
 {
     const struct again *a = w->a;
-    struct unit u = w->at;
-    while (next_unit(w, &u)) {
-        uint32_t end = a->items[u.last].next;
-        for (uint32_t i = u.first; i != end; i = a->items[i].next)
-            if (!a->items[i].gone && share_value(a, x, &a->items[i]))
-                return u.first;
+    uint32_t place = HB_NONE;
+    for (uint32_t r = 0; r < ref_count(x); r++) {
+        uint32_t i = next_user(a, value_of(a, x, r));
+        if (i != HB_NONE && (place == HB_NONE || is_before(a, i, place)))
+            place = i;
     }
-    HB_BUG("op '%s' made again for nobody", x->op.name);
+    if (place == HB_NONE)
+        HB_BUG("op '%s' made again for nobody", x->op.name);
+    return unit_from(w, place).first;
 }
 
 static void insert_item(struct again *a, uint32_t item, uint32_t before)
@@ -490,8 +483,31 @@ static void insert_item(struct again *a, uint32_t item, uint32_t before)
     uint32_t prev = a->items[before].prev;
     a->items[item].prev = prev;
     a->items[item].next = before;
+    a->items[item].rank = a->items[before].rank;
     a->items[before].prev = item;
     a->items[prev].next = item; /* the op at hand, or a later one, is before it */
+}
+
+/* In the unit to come. What it wakes may be worth making again, and so may what reads that. */
+static void read_again(struct walk *w, struct value *v)
+{
+    if (v->home != w->loop || v->left++ > 0)
+        return;
+    w->now += v->bytes;
+    const struct hb_link *links = w->a->touches.links;
+    for (uint32_t t = v->past; links[t].owner != HB_NONE; t = links[t].prev)
+        wait_for(w, links[t].owner);
+}
+
+static void drop_item(struct again *a, struct item *x)
+{
+    x->gone = true;
+    for (uint32_t r = 0; r < ref_count(x); r++) {
+        struct value *v = value_of(a, x, r);
+        if (v->past == x->touch + r)
+            v->past = a->touches.links[v->past].prev;
+        hb_ring_cut(&a->touches, x->touch + r);
+    }
 }
 
 static void repeat_op(struct walk *w, uint32_t old)
@@ -504,28 +520,19 @@ static void repeat_op(struct walk *w, uint32_t old)
     struct item *x = &a->items[made], *from = &a->items[old];
     *x = *from;
     x->refs = hb_arena_raw(a->p->arena, ref_count(x), sizeof *x->refs);
-    for (uint32_t r = 0; r < x->op.read_count; r++) {
-        struct value *v = &a->values[a->root[from->refs[r]]];
-        x->refs[r] = from->refs[r];
-        if (v->home != w->loop || v->left++ > 0)
-            continue;
-        w->now += v->bytes;
-        if (v->maker != HB_NONE && v->born) /* it waits again */
-            wait_for(w, v->maker);
-    }
-    for (uint32_t r = x->op.read_count; r < ref_count(x); r++) {
-        x->refs[r] = add_value(w, from->refs[r]);
-        bool waits = a->values[from->refs[r]].left > 0;
-        pass_readers(w, from->refs[r], x->refs[r]);
-        w->now -= waits ? a->values[from->refs[r]].bytes : 0;
-    }
+    for (uint32_t r = 0; r < ref_count(x); r++)
+        x->refs[r] = r < x->op.read_count ? from->refs[r] : pass_readers(w, from->refs[r]);
     a->item_count++;
-    w->idle = 0;
+    insert_item(a, made, find_place(w, x));
+    x->touch = a->touches.count;
+    for (uint32_t r = 0; r < ref_count(x); r++)
+        hb_ring_add(&a->touches, made, value_of(a, x, r)->past);
     x->moved = moves;
     x->tired = moves && from->moved;
-    from->gone = moves;
-    insert_item(a, made, find_place(w, x));
-    a->any = true;
+    if (moves)
+        drop_item(a, from);
+    for (uint32_t r = 0; r < x->op.read_count; r++)
+        read_again(w, value_of(a, x, r));
 }
 
 /* --- the walk --- */
@@ -534,23 +541,16 @@ static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit, b
 
 static int64_t inside_of(const struct walk *w)
 {
-    return w->at.loop == HB_NONE ? 0 : w->a->peaks[w->at.loop];
-}
-
-static void take_back(struct walk *w, uint32_t root, bool write)
-{
-    struct value *v = &w->a->values[root];
-    (void)write;
-    if (v->home == w->loop && v->left++ == 0)
-        w->now += v->bytes;
+    return w->at.loop == HB_NONE ? 0 : w->a->loops[w->at.loop].peak;
 }
 
 /* Whether it waits there for nothing but the units to come. */
 static bool may_come_later(const struct walk *w, const struct item *x)
 {
-    bool moves;
-    freed_by(w, x, &moves);
-    return moves && may_repeat(w, x) && waits(w, x) && !is_at_hand(w, x);
+    bool waits = !is_at_hand(w, x) && may_repeat(w, x);
+    for (uint32_t r = x->op.read_count; r < ref_count(x) && waits; r++)
+        waits = value_of(w->a, x, r)->left > 0 && !value_of(w->a, x, r)->seen;
+    return waits;
 }
 
 /* XLA:TPU's scheduler that hides latencies comes before, and goes from the end: where as much is
@@ -558,35 +558,30 @@ static bool may_come_later(const struct walk *w, const struct item *x)
  * behind it (13B over 64 and 2 v5e: copy.425 and 426, 27 GiB alive of 12.6). */
 static void defer_copies(struct walk *w)
 {
-    bool loop = w->at.loop != HB_NONE;
-    if (w->a->items[w->at.first].moved)
+    uint32_t left = 0;
+    if (w->a->items[w->at.first].moved || w->now < w->limit)
         return;
-    if (loop)
-        visit_unit(w, w->at, end_touch);
-    bool full = w->now >= w->limit;
-    if (loop)
-        visit_unit(w, w->at, take_back);
-    for (uint32_t i = 0; full && i < w->waiting_count; i++) {
-        const struct item *x = &w->a->items[w->waiting[i]];
-        if (x->op.kind == HB_OP_COPY && may_come_later(w, x))
-            repeat_op(w, w->waiting[i]);
+    for (uint32_t i = 0; i < w->queue.count; i++) {
+        struct hb_queue_entry e = w->queue.heap[i];
+        const struct item *x = &w->a->items[e.index];
+        bool later = may_come_later(w, x);
+        if (later || is_at_hand(w, x))
+            w->queue.heap[left++] = e;
+        if (later && x->op.kind == HB_OP_COPY)
+            repeat_op(w, e.index);
     }
-}
-
-static bool is_early(const struct again *a, const struct item *x)
-{
-    return x->op.write_count == 1 && a->p->bufs[x->refs[x->op.read_count]].early;
+    w->queue.count = left;
 }
 
 /* One after another, until what is at hand fits; v5e's rooms for rings, too (seven dumps of 14.3
  * GiB and more, split--v5e-w and -v among them; none of eleven with less). */
 static void defer_fetches(struct walk *w)
 {
-    for (uint32_t i = w->waiting_count; i-- > 0 && w->now + inside_of(w) > w->limit;) {
-        const struct item *x = &w->a->items[w->waiting[i]];
+    for (uint32_t i = w->queue.count; i-- > 0 && w->now + inside_of(w) > w->limit;) {
+        const struct item *x = &w->a->items[w->queue.heap[i].index];
         bool moves = is_fetch(x) || is_early(w->a, x);
         if (moves && may_come_later(w, x))
-            repeat_op(w, w->waiting[i]);
+            repeat_op(w, w->queue.heap[i].index);
     }
 }
 
@@ -596,15 +591,16 @@ static void relieve_unit(struct walk *w)
     uint32_t best;
     if (w->defers) {
         defer_fetches(w);
-        defer_copies(w);
+        if (w->at.loop == HB_NONE)
+            defer_copies(w);
         return;
     }
     while (w->made + inside_of(w) > 0 && w->now + inside_of(w) > w->limit &&
            (best = find_best(w)) != HB_NONE)
         repeat_op(w, best);
-    if (w->at.loop != HB_NONE && !a->walked[w->at.loop] && w->now + inside_of(w) > w->limit &&
+    if (w->at.loop != HB_NONE && !a->loops[w->at.loop].walked && w->now + inside_of(w) > w->limit &&
         (w->limit > w->now || !a->tpu)) {
-        a->walked[w->at.loop] = true;
+        a->loops[w->at.loop].walked = true;
         walk_computation(a, w->at.loop, hb_larger(w->limit - w->now, 0), false);
         visit_unit(w, w->at, note_write);
     }
@@ -616,8 +612,7 @@ static void open_walk(struct walk *w)
     for (uint32_t i = 0; i < a->p->buf_count; i++)
         if (a->values[i].home == w->loop) {
             a->values[i].left = 0;
-            a->values[i].born = a->values[i].seen = false;
-            a->values[i].used_at = HB_NONE;
+            a->values[i].seen = false;
         }
     w->number = ++a->walks;
     w->at = unit_from(w, w->first);
@@ -629,27 +624,33 @@ static void open_walk(struct walk *w)
 /* The most that is alive of the computation's own values and those inside. */
 static int64_t walk_computation(struct again *a, uint32_t loop, int64_t limit, bool defers)
 {
-    struct walk w = {.a = a, .loop = loop, .limit = limit, .end = HB_NONE, .defers = defers};
+    struct walk w = {.a = a,
+                     .loop = loop,
+                     .limit = limit,
+                     .end = HB_NONE,
+                     .defers = defers,
+                     .queue.arena = a->p->arena};
     int64_t peak = 0;
     if (loop != HB_NONE) {
-        w.first = a->loop_first[loop];
-        w.end = a->items[a->loop_last[loop]].next;
+        w.first = a->loops[loop].first;
+        w.end = a->items[a->loops[loop].last].next;
     }
     open_walk(&w);
     w.at = unit_from(&w, w.first);
     do {
         w.made = 0;
-        w.turn++;
+        a->items[w.at.first].turn = ++w.turn;
         visit_unit(&w, w.at, begin_touch);
         relieve_unit(&w);
         peak = hb_larger(peak, hb_add_sat(w.now, inside_of(&w)));
         visit_unit(&w, w.at, end_touch);
-        a->items[w.at.first].turn = w.turn;
-        if (w.at.loop == HB_NONE && limit < INT64_MAX)
+        if (defers && w.at.loop == HB_NONE)
             wait_for(&w, w.at.first);
+        else if (defers)
+            defer_copies(&w);
     } while (next_unit(&w, &w.at));
     if (loop != HB_NONE)
-        a->peaks[loop] = peak;
+        a->loops[loop].peak = peak;
     return peak;
 }
 
@@ -661,6 +662,25 @@ static void defer_all(struct again *a, int64_t limit)
             a->values[a->root[i]].bytes = 0;
     for (uint32_t i = 0; i < a->item_count; i++)
         a->items[i].moved = false;
+}
+
+static void open_again(struct again *a, struct hb_program *p)
+{
+    *a = (struct again){.p = p};
+    a->tpu = p->compiler == HB_XLA_TPU;
+    a->root_cap = a->value_cap = p->buf_count;
+    a->touches.arena = p->arena;
+    a->item_cap = p->op_count;
+    a->root = hb_program_roots(p->arena, p);
+    a->values = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->values);
+    a->items = hb_arena_alloc(p->arena, p->op_count, sizeof *a->items);
+    a->loops = hb_arena_alloc(p->arena, p->loop_count, sizeof *a->loops);
+    fill_values(a);
+    fill_items(a);
+    find_homes(a);
+    find_plain(a);
+    for (uint32_t l = p->loop_count; l-- > 0;) /* those inside first */
+        walk_computation(a, l, INT64_MAX, false);
 }
 
 /* --- the program anew --- */
@@ -679,7 +699,7 @@ static void write_program(struct again *a)
     struct hb_program *p = a->p;
     struct hb_op *ops = hb_arena_raw(p->arena, a->item_count, sizeof *ops);
     uint32_t *place = hb_arena_alloc(p->arena, a->item_count, sizeof *place);
-    uint32_t *refs = NULL, cap = 0, count = 0, made = 0;
+    uint32_t *refs = hb_arena_raw(p->arena, a->touches.count, sizeof *refs), count = 0, made = 0;
     for (uint32_t l = 0; l < p->loop_count; l++)
         p->loops[l].first_op = UINT32_MAX;
     for (uint32_t i = 0; i != HB_NONE; i = a->items[i].next) {
@@ -691,10 +711,8 @@ static void write_program(struct again *a)
         ops[made].refs_at = count;
         if (x->op.start != HB_NONE)
             ops[made].start = place[x->op.start];
-        for (uint32_t r = 0; r < ref_count(x); r++) {
-            refs = hb_grow(p->arena, refs, count, &cap, sizeof *refs);
+        for (uint32_t r = 0; r < ref_count(x); r++)
             refs[count++] = x->refs[r];
-        }
         move_loops(a, x->op.loop, made++);
     }
     p->ops = ops;
@@ -702,7 +720,7 @@ static void write_program(struct again *a)
     p->op_cap = a->item_count;
     p->refs = refs;
     p->ref_count = count;
-    p->ref_cap = cap;
+    p->ref_cap = a->touches.count;
 }
 
 /* No schedule needs more. */
@@ -717,13 +735,6 @@ static int64_t sum_values(const struct hb_program *p)
     return sum;
 }
 
-/* Leaves in each loop what is most of its own values. */
-static void measure_loops(struct again *a)
-{
-    for (uint32_t l = a->p->loop_count; l-- > 0;) /* those inside first */
-        walk_computation(a, l, INT64_MAX, false);
-}
-
 bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes)
 {
     struct again a;
@@ -731,7 +742,6 @@ bool hb_again_exceeds(struct hb_program *p, int64_t limit_bytes)
         return false;
     struct hb_arena_mark mark = hb_arena_mark(p->arena);
     open_again(&a, p);
-    measure_loops(&a);
     int64_t peak = walk_computation(&a, HB_NONE, INT64_MAX, false);
     hb_arena_rewind(p->arena, mark);
     return peak > limit_bytes;
@@ -744,11 +754,10 @@ void hb_again_run(struct hb_program *p, int64_t limit_bytes)
         return;
     struct hb_arena_mark mark = hb_arena_mark(p->arena);
     open_again(&a, p);
-    measure_loops(&a);
     if (a.tpu)
         defer_all(&a, limit_bytes);
     walk_computation(&a, HB_NONE, limit_bytes, false);
-    if (a.any)
+    if (a.item_count > p->op_count)
         write_program(&a);
     else
         hb_arena_rewind(p->arena, mark);

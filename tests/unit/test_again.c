@@ -124,6 +124,62 @@ static void the_most_bytes_come_first(void **state)
     assert_life(small, 0, 5);
 }
 
+/* Of two that free as much the one that is made first. */
+static void of_equals_the_earlier_comes_first(void **state)
+{
+    (void)state;
+    open_prog();
+    uint32_t first = buf("first", BIG), second = buf("second", BIG), peak = buf("peak", BIG);
+    op(HB_NONE, first);
+    op(HB_NONE, second);
+    op_of(HB_OP_ELEMENTWISE, first, second, HB_NONE);
+    op(HB_NONE, peak);
+    op_of(HB_OP_ELEMENTWISE, first, second, HB_NONE);
+    hb_again_run(&prog, 2 * BIG);
+    assert_life(first, 0, 2);
+    assert_life(second, 1, 5);
+}
+
+/* Two ops with a result each that nobody reads: where it is too much throughout they would give way
+ * to each other for ever, were they not tired of it. */
+static void what_moves_is_tired_soon(void **state)
+{
+    (void)state;
+    open_prog();
+    uint32_t x = buf("x", SMALL), a = buf("a", BIG), b = buf("b", BIG);
+    op(HB_NONE, x);
+    op(x, a);
+    hb_program_write(&prog, buf("nobody's", SMALL));
+    op(x, b);
+    hb_program_write(&prog, buf("nobody's", SMALL));
+    op(HB_NONE, buf("c", BIG));
+    op(x, HB_NONE);
+    op_of(HB_OP_ELEMENTWISE, a, b, HB_NONE);
+    hb_again_run(&prog, BIG / 2);
+    assert_in_range(prog.op_count, 6, 8);
+    hb_program_check(&prog);
+}
+
+/* What reads x may be made again once more as soon as x is alive again for another's sake. */
+static void what_wakes_is_asked_again(void **state)
+{
+    (void)state;
+    open_prog();
+    uint32_t x = buf("x", BIG), a = buf("a", BIG), b = buf("b", 2 * BIG), c = buf("c", 3 * BIG);
+    op_of(HB_OP_ATTENTION, HB_NONE, HB_NONE, x);
+    op(x, a);
+    op(x, b);
+    op_of(HB_OP_ELEMENTWISE, a, b, HB_NONE);
+    op(HB_NONE, c);
+    op(c, HB_NONE);
+    op_of(HB_OP_ELEMENTWISE, a, b, HB_NONE);
+    hb_again_run(&prog, 4 * BIG);
+    assert_life(b, 2, 3);
+    assert_life(a, 1, 3);
+    assert_life(x, 0, 7);
+    hb_program_check(&prog);
+}
+
 /* x is read once more before a is: a is made there, x does not wait for a. */
 static void it_comes_before_the_next_use_of_what_it_reads(void **state)
 {
@@ -434,6 +490,9 @@ int main(void)
         TEST(what_waits_is_made_again),
         TEST(what_nobody_read_yet_moves),
         TEST(the_most_bytes_come_first),
+        TEST(of_equals_the_earlier_comes_first),
+        TEST(what_moves_is_tired_soon),
+        TEST(what_wakes_is_asked_again),
         TEST(it_comes_before_the_next_use_of_what_it_reads),
         TEST(a_dead_operand_counts_against_it),
         TEST(kernels_and_overwritten_operands_are_left),

@@ -1,6 +1,6 @@
-/* A queue by value: what is least comes first, of equals what came first. */
-#ifndef HB_SOLVER_QUEUE_H
-#define HB_SOLVER_QUEUE_H
+/* A queue by value: what is least comes first. */
+#ifndef HB_BASE_QUEUE_H
+#define HB_BASE_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@ struct hb_arena;
 
 struct hb_queue_entry {
     double value;
-    uint64_t order; /* set by hb_queue_put */
+    uint64_t order; /* of equal values the least comes first */
     int kind;       /* the caller's */
     uint32_t index; /* the caller's */
 };
@@ -21,6 +21,8 @@ struct hb_queue {
     uint64_t puts;
 };
 
+void hb_queue_add(struct hb_queue *q, struct hb_queue_entry added);
+/* Behind its equals that were put so. */
 void hb_queue_put(struct hb_queue *q, double value, int kind, uint32_t index);
 /* False: it is empty. */
 bool hb_queue_take(struct hb_queue *q, struct hb_queue_entry *out);

@@ -1,4 +1,4 @@
-#include "solver/queue.h"
+#include "base/queue.h"
 
 #include "base/str.h"
 
@@ -16,13 +16,18 @@ static void swap(struct hb_queue_entry *a, struct hb_queue_entry *b)
     *b = kept;
 }
 
-void hb_queue_put(struct hb_queue *q, double value, int kind, uint32_t index)
+void hb_queue_add(struct hb_queue *q, struct hb_queue_entry added)
 {
     q->heap = hb_grow(q->arena, q->heap, q->count, &q->cap, sizeof *q->heap);
     uint32_t at = q->count++;
-    q->heap[at] = (struct hb_queue_entry){value, q->puts++, kind, index};
+    q->heap[at] = added;
     for (; at > 0 && before(&q->heap[at], &q->heap[(at - 1) / 2]); at = (at - 1) / 2)
         swap(&q->heap[at], &q->heap[(at - 1) / 2]);
+}
+
+void hb_queue_put(struct hb_queue *q, double value, int kind, uint32_t index)
+{
+    hb_queue_add(q, (struct hb_queue_entry){value, q->puts++, kind, index});
 }
 
 bool hb_queue_take(struct hb_queue *q, struct hb_queue_entry *out)
