@@ -9,7 +9,7 @@
 #include "solver/plan.h"
 #include "solver/proof.h"
 
-enum { MOST_BUDGETS = 5, POLICIES = 3, MORE_PERCENT = 40 };
+enum { MOST_BUDGETS = 5, POLICIES = 3, MORE_PERCENT = 40, COMBINATIONS = 9 };
 
 static struct unit u;
 static int proofs, infinite;
@@ -131,24 +131,75 @@ static void check(const char *text)
     "    - {name: b, repeat: 2, attention: {heads: 4}, mlp: {d_ff: 1024}}\n"                       \
     "batch: {global: 16, seq: 1024}\nmesh: {fsdp: 4}\n" more
 
+static const char *const texts[] = {
+    MODEL("hardware: {device: tpu-v5p, count: 4}\n"
+          "plan: {search: {mesh: [data, fsdp], remat: true, loss_chunks: [1, 4]}}\n"),
+    MODEL("hardware: {device: tpu-v5e, count: 4}\n"
+          "plan: {objective: step_time, search: {mesh: [fsdp, tensor], remat: true,"
+          " stack: [scan, nested], optimizer_offload: [none, pinned_host]}}\n"),
+    MODEL("hardware: {device: nvidia-h100, count: 4}\n"
+          "plan: {search: {mesh: [data, fsdp, pipeline], remat: true, stack: [scan, loop],"
+          " batch: {accumulate: [1, 2]}}}\n"),
+};
+enum { TEXTS = sizeof texts / sizeof *texts };
+
 static void budgets_are_met_to_the_byte(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        MODEL("hardware: {device: tpu-v5p, count: 4}\n"
-              "plan: {search: {mesh: [data, fsdp], remat: true, loss_chunks: [1, 4]}}\n"),
-        MODEL("hardware: {device: tpu-v5e, count: 4}\n"
-              "plan: {objective: step_time, search: {mesh: [fsdp, tensor], remat: true,"
-              " stack: [scan, nested], optimizer_offload: [none, pinned_host]}}\n"),
-        MODEL("hardware: {device: nvidia-h100, count: 4}\n"
-              "plan: {search: {mesh: [data, fsdp, pipeline], remat: true, stack: [scan, loop],"
-              " batch: {accumulate: [1, 2]}}}\n"),
-    };
-    unit_each_text(&u, texts, sizeof texts / sizeof *texts, check);
+    unit_each_text(&u, texts, TEXTS, check);
+}
+
+/* However little a search may do, it ends with a plan where there is one, were it the only one. */
+static void check_effort(const char *text)
+{
+    struct space s;
+    struct hb_plan least;
+    open_space(text, &s);
+    s.ask.objective = HB_OBJ_MEMORY;
+    assert_true(hb_plan_find(u.env.arena, &s.ask, &least) && least.found);
+    s.ask.objective = HB_OBJ_STEP_TIME;
+    s.ask.polish = true;
+    s.ask.most_effort = 1;
+    s.ask.menus = least.searched;
+    s.ask.budget_bytes = least.best.peak_bytes;
+    assert_true(hb_plan_find(u.env.arena, &s.ask, &s.plan) && s.plan.found);
+    assert_true(s.plan.best.peak_bytes <= s.ask.budget_bytes);
+}
+
+static void little_effort_finds_a_plan(void **state)
+{
+    (void)state;
+    unit_each_text(&u, texts, TEXTS, check_effort);
+}
+
+/* Where only the value counts, a cell whose configurations are all to be run is not begun if they
+ * are more than is allowed: what gives up has run no more than what may run one. Each cell here has
+ * three policies of two blocks. */
+static void more_runs_than_allowed_are_not_begun(void **state)
+{
+    (void)state;
+    struct space s;
+    uint32_t given_up = 0;
+    unit_start(&u);
+    open_space(texts[TEXTS - 1], &s);
+    s.ask.value_only = true;
+    for (s.ask.most_runs = 1; s.ask.most_runs < COMBINATIONS; s.ask.most_runs++) {
+        assert_true(hb_plan_find(u.env.arena, &s.ask, &s.plan));
+        if (s.plan.status != HB_PLAN_LIMIT)
+            continue;
+        assert_in_range(s.plan.counts.runs, 0, 1);
+        given_up++;
+    }
+    assert_true(given_up > 1);
+    unit_end(&u);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(budgets_are_met_to_the_byte)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(budgets_are_met_to_the_byte),
+        cmocka_unit_test(little_effort_finds_a_plan),
+        cmocka_unit_test(more_runs_than_allowed_are_not_begun),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

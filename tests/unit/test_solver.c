@@ -183,6 +183,45 @@ static void axes_bring_what_they_split(void **state)
     assert_true(s.sharding.states_over_sequence && !s.sharding.residual_over_tensor);
 }
 
+/* Cells that are a nested scan, of a block with so many layers. */
+static int count_nested(int layers)
+{
+    struct hb_plan_space space;
+    struct hb_spec spec = unit_spec(
+        &u, hb_arena_printf(u.env.arena,
+                            "model:\n  d_model: 256\n  vocab: 1024\n  blocks:\n"
+                            "    - {name: a, repeat: %d, attention: {heads: 4}, mlp: {d_ff: 512}}\n"
+                            "batch: {global: 8, seq: 256}\nmesh: {fsdp: 4}\n"
+                            "hardware: {device: tpu-v5p, count: 4}\n"
+                            "plan: {search: {mesh: [fsdp], stack: [scan, nested]}}\n",
+                            layers));
+    struct hb_device device = unit_device(&u, &spec);
+    int count = 0;
+    assert_true(hb_space_make(u.env.arena, &spec, &device, 4, &space));
+    for (uint32_t i = 0; i < space.cell_count; i++)
+        count += space.cells[i].form == HB_FORM_NESTED;
+    return count;
+}
+
+/* Layers of a prime number are not cut into equal parts. */
+static void scans_are_nested_where_layers_are_cut(void **state)
+{
+    (void)state;
+    assert_int_equal(count_nested(7), 0);
+    assert_true(count_nested(8) > 0);
+}
+
+/* XLA:GPU's states on the host are there all at once as the step begins, which frees nothing. */
+static void places_of_states_are_searched_where_they_free_memory(void **state)
+{
+    (void)state;
+    struct hb_spec tpu = unit_spec(&u, SMALL), gpu = tpu, torch = unit_spec(&u, TORCH);
+    gpu.compiler = HB_XLA_GPU;
+    assert_true(hb_space_axes_of(&tpu).offloads & 1u << HB_PLACE_PINNED_HOST);
+    assert_true(hb_space_axes_of(&torch).offloads & 1u << HB_PLACE_PINNED_HOST);
+    assert_false(hb_space_axes_of(&gpu).offloads & 1u << HB_PLACE_PINNED_HOST);
+}
+
 /* Cells of a pipeline of torch that have the file's own schedule, in so many parts a rank. */
 static int count_own(const char *schedule, int repeats)
 {
@@ -385,6 +424,8 @@ int main(void)
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
         TEST(a_search_ends_behind_its_time),
+        TEST(scans_are_nested_where_layers_are_cut),
+        TEST(places_of_states_are_searched_where_they_free_memory),
         TEST(schedules_stay_where_their_parts_allow),
         TEST(more_devices_are_told_where_they_do),
         TEST(samples_lie_evenly_on_the_menu),
