@@ -129,7 +129,7 @@ static void read_records(struct records *r, const char *path)
     bool ok = hb_jsonl_open(r->arena, &diag, path, &file);
     while (ok && hb_jsonl_next(&file, r->arena, &diag, &node) && node) {
         struct hb_record record;
-        if (!hb_record_read(r->arena, &diag, node, ".", &record) || record.verdict)
+        if (!hb_record_read(r->arena, &diag, node, ".", &record))
             continue;
         struct hb_spec *spec = &record.spec;
         uint32_t device = find_device(r, spec->hardware.device);
@@ -174,9 +174,11 @@ static void read_file(struct records *r, const char *path)
         read_records(r, path);
 }
 
-/* The total and what was measured of its parts. */
+/* The total and what was measured of its parts, or whether it fits. */
 static double figure(const struct hb_case *c)
 {
+    if (c->verdict)
+        return 2 * c->fits_predicted + (double)c->word;
     double sum = (double)c->predicted_bytes;
     for (int i = 0; i < HB_PART_COUNT; i++)
         if (c->measured_part[i] >= 0)

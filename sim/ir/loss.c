@@ -583,10 +583,11 @@ static bool make_grad_first(struct hb_lower *lo, struct hb_ends *ends, const str
 
 /* Whether whole stacks come from the host between the head's products: behind a gradient of it that
  * comes first (mistral-24b over 64 of v6e, two microbatches, gates and what is up on the host:
- * fusion.723, f32[5120,131072], before copy.818), and before the ring of its input's. */
+ * fusion.723, f32[5120,131072], before copy.818), and before the ring of its input's; MaxText's
+ * stay before its loss. */
 static bool sends_between(const struct hb_lower *lo)
 {
-    return is_grad_first(lo) || is_started_first(lo) || hb_head_ring(lo);
+    return is_grad_first(lo) || is_started_first(lo) || (hb_head_ring(lo) && !hb_head_own_loss(lo));
 }
 
 static uint32_t whole_loss(struct hb_lower *lo, struct hb_ends *ends, uint32_t x)

@@ -334,6 +334,8 @@ static void reserve_forward(struct hb_lower *lo, struct hb_group *g)
             continue;
         uint32_t room = emit_room(lo, g, hb_body_name(&g->body, s->out[0], ", room for its ring"),
                                   y->values[v].shape);
+        if (g->saved.keep[v] == HB_KEEP_DEVICE)
+            lo->p->bufs[room].category = HB_CAT_SAVED;
         g->body.room[v] = room;
     }
 }
