@@ -359,7 +359,8 @@ static double price_of(const struct walk *w, const struct item *x)
         return may_defer(w->a, x) ? 0 : INFINITY;
     if (freed <= 0 || x->op.loop != w->loop || !may_repeat(w, x))
         return INFINITY;
-    return moves ? 0 : (double)(w->limit / freed);
+    int64_t price = w->limit / freed;
+    return moves ? 0 : (double)price;
 }
 
 /* An op before the unit at hand, or that one when it is over. */
@@ -668,8 +669,9 @@ static void open_again(struct again *a, struct hb_program *p)
 {
     *a = (struct again){.p = p};
     a->tpu = p->compiler == HB_XLA_TPU;
-    a->root_cap = a->value_cap = p->buf_count;
+    a->root_cap = a->value_cap = a->touches.cap = p->buf_count;
     a->touches.arena = p->arena;
+    a->touches.links = hb_arena_raw(p->arena, p->buf_count, sizeof *a->touches.links);
     a->item_cap = p->op_count;
     a->root = hb_program_roots(p->arena, p);
     a->values = hb_arena_alloc(p->arena, p->buf_count, sizeof *a->values);
