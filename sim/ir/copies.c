@@ -157,8 +157,8 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
                                                                      : HB_SEQUENCE_DEPTH;
 }
 
-/* Between rings of fsdp alone the sum of a weight's f32 gradient comes
- * before its update, in a ring of its own. */
+/* Between rings of fsdp alone the sum of a weight's f32 gradient comes before its update, in a ring
+ * of its own. */
 static bool sums_late(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
@@ -405,12 +405,12 @@ static uint32_t add_update(struct row *r, struct weight *w, int update)
     return node;
 }
 
-static void add_result(struct row *r, struct weight *w, int slot, bool sends)
+static void add_result(struct row *r, struct weight *w, int slot)
 {
     int update = update_of(w, slot);
     if (w->update[update] == HB_NONE)
         w->update[update] = add_update(r, w, update);
-    if (!sends || !w->host[slot])
+    if (!w->host[slot])
         return;
     uint32_t send = add_move(r, SEND, w, slot);
     add_before(r, send, w->update[update]);
@@ -499,7 +499,7 @@ static void add_weight(struct row *r, struct weight *w)
 {
     for (int k = 0; k < SLOTS; k++)
         if (w->bytes[k] > 0)
-            add_result(r, w, k, true);
+            add_result(r, w, k);
 }
 
 static void add_list(struct row *r)
@@ -515,8 +515,8 @@ static void add_list(struct row *r)
 /* --- depth-first and post-order --- */
 
 /* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;
- * then of the layers' gradients, with the table's, or of the loop's
- * accumulators. A search prices policies by themselves: there all keep their layers' inputs. */
+ * then of the layers' gradients, with the table's, or of the loop's accumulators. A search prices
+ * policies by themselves: there all keep their layers' inputs. */
 static void weigh_step(struct row *r)
 {
     const struct hb_lower *lo = r->lo;
@@ -636,7 +636,7 @@ static void add_results(struct row *r)
         *at = own;
     }
     for (uint32_t i = 0; i < r->result_count; i++)
-        add_result(r, &r->weights[r->results[i].weight], r->results[i].slot, true);
+        add_result(r, &r->weights[r->results[i].weight], r->results[i].slot);
 }
 
 /* Depth-first comes to what is above the first result first, in post-order to the table's: the

@@ -70,8 +70,8 @@ struct hb_chip {
     /* The gradient of a dispatch's weights is turned for the router's (olmoe over 4, 8, 32, 256,
      * phimoe over 64: a copy of bf16[8,4096,64,640]; v5p and v5e: none). */
     bool masks_turned;
-    bool updates_joined;   /* of weights of a shape, behind an accumulation loop */
-    bool longest_copy;     /* of copies to and from the host the longest ends last */
+    bool updates_joined; /* of weights of a shape, behind an accumulation loop */
+    bool longest_copy;   /* of copies to and from the host the longest ends last */
     /* Of products, and bytes to and from the memory, while a byte is on its way to the host, as its
      * scheduler takes them (its own log, vmodule latency_hiding_scheduler=5). */
     double host_flops, host_passes;

@@ -108,18 +108,27 @@ static void what_nobody_read_yet_moves(void **state)
     assert_life(prog.buf_count - 1, 2, 3);
 }
 
+/* Two wait, the first of so many bytes, each read before the peak and behind it. */
+static void run_two(int64_t bytes, uint32_t *one, uint32_t *two)
+{
+    open_prog();
+    *one = buf("one", bytes);
+    *two = buf("two", BIG);
+    uint32_t peak = buf("peak", BIG);
+    op(HB_NONE, *one);
+    op(HB_NONE, *two);
+    op_of(HB_OP_ELEMENTWISE, *one, *two, HB_NONE);
+    op(HB_NONE, peak);
+    op_of(HB_OP_ELEMENTWISE, *one, *two, HB_NONE);
+    hb_again_run(&prog, 2 * BIG);
+}
+
 /* Of two that wait the larger. */
 static void the_most_bytes_come_first(void **state)
 {
     (void)state;
-    open_prog();
-    uint32_t small = buf("small", BIG / 2), big = buf("big", BIG), peak = buf("peak", BIG);
-    op(HB_NONE, small);
-    op(HB_NONE, big);
-    op_of(HB_OP_ELEMENTWISE, small, big, HB_NONE);
-    op(HB_NONE, peak);
-    op_of(HB_OP_ELEMENTWISE, small, big, HB_NONE);
-    hb_again_run(&prog, 2 * BIG);
+    uint32_t small, big;
+    run_two(BIG / 2, &small, &big);
     assert_life(big, 1, 2);
     assert_life(small, 0, 5);
 }
@@ -128,14 +137,8 @@ static void the_most_bytes_come_first(void **state)
 static void of_equals_the_earlier_comes_first(void **state)
 {
     (void)state;
-    open_prog();
-    uint32_t first = buf("first", BIG), second = buf("second", BIG), peak = buf("peak", BIG);
-    op(HB_NONE, first);
-    op(HB_NONE, second);
-    op_of(HB_OP_ELEMENTWISE, first, second, HB_NONE);
-    op(HB_NONE, peak);
-    op_of(HB_OP_ELEMENTWISE, first, second, HB_NONE);
-    hb_again_run(&prog, 2 * BIG);
+    uint32_t first, second;
+    run_two(BIG, &first, &second);
     assert_life(first, 0, 2);
     assert_life(second, 1, 5);
 }
