@@ -11,6 +11,7 @@
 #include "sim/engine/live.h"
 
 #include "base/arena.h"
+#include "sim/engine/check.h"
 
 struct search {
     const struct hb_program *p;
@@ -133,6 +134,9 @@ static void find_roots(struct search *s)
 
 uint32_t hb_live_find(struct hb_arena *arena, const struct hb_program *p, struct hb_live **out)
 {
+#ifndef NDEBUG
+    hb_program_check(p);
+#endif
     struct hb_live *found = hb_arena_raw(arena, p->buf_count, sizeof *found);
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct search s = {.p = p,

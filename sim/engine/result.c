@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "models/params.h"
 #include "sim/eager/timed.h"
+#include "sim/engine/check.h"
 #include "sim/engine/cost.h"
 #include "sim/engine/dating.h"
 #include "sim/engine/step.h"

@@ -581,9 +581,6 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
         take_ranks(&r, &l->orders[index]->list[i]);
         link(&r);
     }
-#ifndef NDEBUG
-    hb_program_check(p);
-#endif
 }
 
 /* --- all orders of a cell --- */

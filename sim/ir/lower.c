@@ -371,9 +371,6 @@ static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struc
         hb_again_run(out, hb_again_limit(out, memory, lo.spreads));
     out->spreads = lo.spreads;
     out->share = spec->share;
-#ifndef NDEBUG
-    hb_program_check(out);
-#endif
     return true;
 }
 

@@ -234,9 +234,6 @@ static inline const uint32_t *hb_op_writes(const struct hb_program *p, const str
 int64_t hb_program_times(const struct hb_program *p, const struct hb_op *op);
 /* Whether it takes time on the compute stream. */
 bool hb_op_is_work(const struct hb_op *op);
-/* Invariants: indices in range, aliases point backwards, loops nest, reads after a write or of an
- * argument, sizes not negative and below HB_SIZE limits. HB_BUG names the first that fails. */
-void hb_program_check(const struct hb_program *p);
 
 const char *hb_category_name(enum hb_category category);
 const char *hb_phase_name(enum hb_phase phase);

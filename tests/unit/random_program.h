@@ -4,6 +4,7 @@
 #define HB_TESTS_RANDOM_PROGRAM_H
 
 #include "base/rng.h"
+#include "sim/engine/check.h"
 #include "sim/ir/program.h"
 
 struct random_shape {

@@ -1,6 +1,7 @@
 /* sim/ir/again: programs worked by hand, and one step whose embedding's indices wait. */
 #include "tests/unit/lowered.h"
 
+#include "sim/engine/check.h"
 #include "sim/engine/live.h"
 #include "sim/ir/again.h"
 

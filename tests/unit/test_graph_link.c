@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "sim/engine/check.h"
 #include "sim/graph/link.h"
 #include "sim/ir/habits.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "sim/engine/check.h"
 #include "sim/engine/lend.h"
 #include "sim/engine/live.h"
 

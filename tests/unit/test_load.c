@@ -1,6 +1,7 @@
 /* sim/ir/load: what each way of loading takes, worked by hand, and the report that it explains. */
 #include "tests/unit/each.h"
 
+#include "sim/engine/check.h"
 #include "sim/engine/run.h"
 #include "sim/engine/load.h"
 

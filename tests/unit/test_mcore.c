@@ -5,6 +5,7 @@
 #include "models/support.h"
 #include "sim/eager/mcore_plan.h"
 #include "sim/eager/memory.h"
+#include "sim/engine/check.h"
 #include "sim/engine/run.h"
 #include "sim/engine/step.h"
 #include "tests/unit/unit_spec.h"

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include "base/rng.h"
+#include "sim/engine/check.h"
 #include "sim/engine/run.h"
 #include "tests/unit/random_program.h"
 #include "tests/unit/slow_live.h"

@@ -1,6 +1,7 @@
 /* solver/op_waits: what waits for an op whatever the order, by hand. */
 #include "tests/unit/made_ops.h"
 
+#include "sim/engine/check.h"
 #include "sim/engine/live.h"
 #include "solver/op_waits.h"
 

@@ -5,6 +5,7 @@
 
 #include "models/params.h"
 #include "models/support.h"
+#include "sim/engine/check.h"
 #include "sim/eager/memory.h"
 #include "tests/unit/unit_spec.h"
 

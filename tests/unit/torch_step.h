@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "models/support.h"
 #include "sim/eager/memory.h"
+#include "sim/engine/check.h"
 #include "sim/engine/live.h"
 #include "sim/engine/run.h"
 
