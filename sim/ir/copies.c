@@ -166,14 +166,6 @@ static bool sums_late(const struct row *r)
            lo->head != lo->embed && hb_weight_grad_dtype(lo) != lo->compute;
 }
 
-/* The loop's table gradient is turned for the update, and scaled on the way, where no norm waits
- * and a device's features are no whole rows of lanes (64, 80, 160 and 320; not 256). */
-static bool is_table_turned(const struct hb_lower *lo)
-{
-    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->embed], HB_DT_F32, false);
-    return !lo->spec->optimizer.clip && s.dim[s.rank - 1] % HB_TPU_LANES != 0;
-}
-
 /* One pass makes all that an update gives, unless the gradient is scaled in it, by the norm or by
  * the number of microbatches: then a moment in f32 comes apart from one in bf16 and the weight, and
  * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e). Lion's moment is made apart
@@ -546,8 +538,7 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
 {
     const struct hb_lower *lo = r->lo;
     if (leaf == lo->embed) {
-        int64_t turned = is_table_turned(lo) ? 2 * hb_leaf_all_bytes(lo, leaf) : 0;
-        int64_t own = r->loop ? turned : r->rows;
+        int64_t own = r->loop ? 0 : r->rows;
         r->made = hb_add_sat(r->made, own);
         return hb_add_sat(r->begun, own);
     }
