@@ -56,6 +56,17 @@ uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two)
     return at;
 }
 
+/* The parts of the norm of all gradients, too, so that depth-first and in post-order the labels'
+ * logits come behind all gradients (16 layers of 2,048 over fsdp 8 of v5p, one sequence, clipped:
+ * %all-reduce.22 has nine numbers; depth 3.25 GiB, without it 2.78). */
+void hb_parts_join(struct maker *m, uint32_t norm_back, const uint32_t *parts, uint32_t count)
+{
+    m->joined = hb_parts_add_reader(m, m->labels, norm_back);
+    for (uint32_t i = 0; i < count; i++)
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
+    m->labels = hb_parts_add_reader(m, m->joined, HB_NONE);
+}
+
 /* Each tensor's own number, and one op that has all. XLA:TPU has them in the order of the
  * parameters, whose last the program reads first. */
 uint32_t hb_parts_of_sum(struct maker *m, uint32_t count)
@@ -66,8 +77,11 @@ uint32_t hb_parts_of_sum(struct maker *m, uint32_t count)
         parts[i] = hb_maker_add_op(m, HB_NONE);
         hb_maker_add_operands(m, parts[i], &m->roots[turned ? count - 1 - i : i], 1);
     }
+    bool joins = m->norm_back != HB_NONE;
+    if (joins)
+        hb_parts_join(m, m->norm_back, parts, count);
     uint32_t sum = hb_maker_add_op(m, HB_NONE);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && !joins; i++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
     if (m->joined != HB_NONE)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, m->joined);
@@ -100,11 +114,16 @@ static bool is_in_place(const struct maker *m, const struct hb_op *op)
 }
 
 /* Of one sequence a TPU's products need the sum of exponentials, and the loss alone the labels'
- * logits; of more they read the loss's own result, which has both. */
-static bool is_of_one(const struct maker *m, uint32_t logits)
+ * logits; of more they read the loss's own result, which has both. A microbatch's labels come out
+ * of the loss's own fusion (%fusion.714 on v5p, v5e; not on v6e), and where the vocabulary is split
+ * a logit is found by a mask, with the sum, before the gradient takes another place. */
+static bool is_loss_apart(const struct maker *m, const struct hb_op *op, uint32_t logits)
 {
     enum { WITH_BATCH = 3 };
-    return m->p->bufs[logits].rank < WITH_BATCH || m->p->bufs[logits].dim[0] == 1;
+    const struct hb_buf *b = &m->p->bufs[logits];
+    bool one = b->rank < WITH_BATCH || b->dim[0] == 1;
+    return one && (op->loop == HB_NONE || m->p->labels_alone) &&
+           (is_in_place(m, op) || m->p->mesh[HB_AX_TENSOR] <= 1);
 }
 
 /* Of one value a token, which a list weighs: the labels' logits are less (a start on the sparse
@@ -132,11 +151,11 @@ static struct hb_parts add_softmax(struct maker *m, const struct hb_op *op)
     make_means(m, logits);
     uint32_t label = hb_parts_read(m, logits, most);
     uint32_t loss = hb_parts_add_reader(m, label, sum);
+    bool apart = is_loss_apart(m, op, logits);
+    m->labels = apart ? loss : m->labels;
     if (!is_in_place(m, op))
-        return (struct hb_parts){{loss, finite}, 2};
-    bool one = is_of_one(m, logits);
-    m->labels = one ? loss : m->labels;
-    m->read_again = (struct hb_read_again){.root = logits, .ops = {one ? sum : loss, finite}};
+        return (struct hb_parts){{apart ? sum : loss, finite}, 2};
+    m->read_again = (struct hb_read_again){.root = logits, .ops = {apart ? sum : loss, finite}};
     return (struct hb_parts){.count = 0};
 }
 
@@ -170,16 +189,23 @@ struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
     return (struct hb_parts){.count = 0};
 }
 
-/* Of an update's tuple each part is an op, too. */
+/* Of an update's tuple each part is an op, too. Who reads what the ring of the head's gradient
+ * collects reads both its directions, so all above it counts twice (%while.149 and
+ * %collective-permute-done.119 have 159 users above them, the update, of both, all 317). */
 void hb_parts_hand_out(struct maker *m, const struct hb_op *op, uint32_t at)
 {
-    if (m->g->ops[at].value_count < 2 || op->phase != HB_PHASE_OPTIMIZER)
+    bool ring =
+        m->p->compiler == HB_XLA_TPU && op->kind == HB_OP_MATMUL && op->phase == HB_PHASE_LOSS;
+    if (m->g->ops[at].value_count < 2 || (op->phase != HB_PHASE_OPTIMIZER && !ring))
         return;
+    uint32_t last = HB_NONE;
     for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++) {
         uint32_t root = m->root[hb_maker_refs(m, op)[i]];
         if (m->holder[root] == at)
-            m->holder[root] = hb_parts_read(m, root, HB_NONE);
+            m->holder[root] = last = hb_parts_read(m, root, ring ? last : HB_NONE);
     }
+    for (uint32_t i = op->read_count; ring && i < hb_maker_ref_count(op); i++)
+        m->holder[m->root[hb_maker_refs(m, op)[i]]] = last;
 }
 
 void hb_parts_note_turned(struct maker *m, const struct hb_op *op)

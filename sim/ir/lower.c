@@ -341,6 +341,7 @@ static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
     if (lo->habits->constraints_needed)
         lo->expert_batch = HB_EXPERTS_JOINED;
     hb_program_init(out, arena, spec->model.name, spec->compiler);
+    out->labels_alone = lo->chip->labels_last;
     lo->waits = hb_arena_alloc(arena, 1, sizeof *lo->waits);
     lo->local = local_sizes(lo);
     lo->batch_whole = is_batch_whole(lo);

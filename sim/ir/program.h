@@ -196,6 +196,7 @@ struct hb_program {
     uint32_t ref_count, ref_cap;
     uint32_t open_loop;           /* while building: innermost loop that is open */
     bool outputs_lend;            /* temporaries may lie in outputs that are not there yet */
+    bool labels_alone;            /* a microbatch's labels are in no fusion of the loss */
     bool spreads;                 /* it has ragged products over all experts (spread.h) */
     enum hb_share share;          /* under which it was lowered: asked where it stayed as written */
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */

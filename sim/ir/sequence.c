@@ -32,7 +32,7 @@ static bool is_plain_over_fsdp(const struct hb_lower *lo)
 
 bool hb_sequence_known(const struct hb_lower *lo)
 {
-    bool loop = hb_accumulates(lo) && !lo->chip->labels_last;
+    bool loop = hb_accumulates(lo) && !lo->p->labels_alone;
     return hb_fsdp_ways(lo, false) >= HB_SEQUENCE_LEAST_WAYS && hb_head_ring(lo) &&
            hb_ways(lo, HB_AX_TENSOR) == 1 && lo->local.batch == 1 && !loop &&
            hb_gathers_labels(lo) && is_plain_over_fsdp(lo);

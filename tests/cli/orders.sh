@@ -61,11 +61,11 @@ ok 'of all: 85 % of the estimates, nine of ten choices' \
     awk '{ n++; near += $1; right += $2 } END { exit near < .85 * 3 * n || right < .9 * n }' \
     "$work/compared"
 
-# TPU: behind, and told: 229 and 84 of 113; 218 and 82 before the weights were a tree; of the first 83 steps 61
-# choices, of fifteen that keep contexts or have two policies ten.
+# TPU: behind, and told: 483 and 189 of 225; 456 and 169 before labels' logits, control edges of what
+# trips hand on and both directions of the head's ring were as in the log.
 compare_all tests/golden/sequences-tpu.tsv
 tell
-ok 'TPU: six of ten estimates, seven of ten choices' \
-    awk '{ n++; near += $1; right += $2 } END { exit near < .6 * 3 * n || right < .7 * n }' \
+ok 'TPU: seven of ten estimates, eight of ten choices' \
+    awk '{ n++; near += $1; right += $2 } END { exit near < .7 * 3 * n || right < .8 * n }' \
     "$work/compared"
 finish

@@ -236,13 +236,58 @@ static void factored_updates_come_at_once(void **state)
     }
 }
 
+/* GiB above nothing, by the compiler's log: list, depth, post. Clipped, one collective has the loss
+ * and all parts of the norm, so f32 logits stand to the end; a microbatch's labels are in the
+ * loss's fusion, but on v6e; a layer's end waits for its input's way into the stack, behind which
+ * tensor parallelism has a residual more depth-first. */
+static void tpus_orders_are_as_logged(void **state)
+{
+    (void)state;
+#define HOST "optimizer.offload=pinned_host", "optimizer.clip=true", "mesh.fsdp=8"
+#define SMALL                                                                                      \
+    "hardware.device=tpu-v5p", "model.d_model=2048", "model.vocab=32000", "batch.seq=4096",        \
+        "model.blocks[0].repeat=16", "model.blocks[0].attention.heads=16",                         \
+        "model.blocks[0].attention.kv_heads=4", "model.blocks[0].attention.head_dim=128",          \
+        "model.blocks[0].mlp.d_ff=8192", "optimizer.moments=[bf16,bf16]"
+    const struct {
+        double gib[HB_ORDER_KINDS];
+        struct low low;
+    } steps[] = {
+        {{2.91, 3.25, 3.25}, LOWER(TPU, HOST, SMALL, "batch.global=8")},
+        {{3.45, 3.04, 3.31},
+         LOWER(TPU, HOST, SMALL, "batch.global=32", "batch.accumulate=4", "optimizer.clip=false")},
+        {{15.88, 15.13, 14.89},
+         LOWER(TPU, HOST, "hardware.device=tpu-v6e", "mesh.tensor=2", "hardware.count=16",
+               "model.d_model=4096", "model.vocab=32000", "model.blocks[0].repeat=24",
+               "model.blocks[0].attention.heads=32", "model.blocks[0].attention.kv_heads=32",
+               "model.blocks[0].attention.head_dim=128", "model.blocks[0].mlp.d_ff=11008",
+               "precision.params=bf16", "batch.global=32", "batch.seq=8192",
+               "optimizer.moments=[bf16,f32]")}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct hb_step_orders o;
+        int least = 0;
+        hb_step_orders_find(u.env.arena, &steps[i].low.p, &o);
+        for (int k = 0; k < HB_ORDER_KINDS; k++) {
+            double got = (double)o.choice.bytes[k] / (1 << 30), off = got / steps[i].gib[k] - 1;
+            assert_true(off < 0.02 && off > -0.02);
+            least = steps[i].gib[k] < steps[i].gib[least] ? k : least;
+        }
+        assert_int_equal(o.choice.least, least);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(factored_updates_come_at_once), TEST(steps_keep_their_ops),
-        TEST(others_stay_as_they_are),       TEST(a_cell_has_a_few_orders),
-        TEST(copies_start_before_they_end),  TEST(the_loss_of_the_chunks_is_a_result),
-        TEST(outputs_come_in_their_trees),   TEST(parts_of_a_norm_follow_the_parameters),
+        TEST(tpus_orders_are_as_logged),
+        TEST(factored_updates_come_at_once),
+        TEST(steps_keep_their_ops),
+        TEST(others_stay_as_they_are),
+        TEST(a_cell_has_a_few_orders),
+        TEST(copies_start_before_they_end),
+        TEST(the_loss_of_the_chunks_is_a_result),
+        TEST(outputs_come_in_their_trees),
+        TEST(parts_of_a_norm_follow_the_parameters),
     };
     return cmocka_run_group_tests_name("graph link", tests, NULL, NULL);
 }
