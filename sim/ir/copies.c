@@ -144,8 +144,7 @@ static void add_before(struct row *r, uint32_t node, uint32_t before)
     r->nodes[before].users++;
 }
 
-/* Of 56 dumped modules depth-first 36, a list 14, post-order 6; with experts and without tensor
- * parallelism a list 7 of 8. */
+/* With experts and without tensor parallelism a list in seven of eight dumps. */
 static enum hb_sequence find_sequence(const struct hb_lower *lo)
 {
     enum hb_sequence known = hb_sequence_known(lo) ? hb_sequence_find(lo) : HB_SEQUENCE_DEPTH;
@@ -153,6 +152,7 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
         (hb_begins_mixed(lo) && hb_ways(lo, HB_AX_TENSOR) == 1))
         return HB_SEQUENCE_LIST;
     bool post = hb_sequence_post_tensor(lo) && !hb_sequence_tensor_known(lo);
+    post |= known == HB_SEQUENCE_POST && hb_accumulates(lo);
     return post || (hb_sequence_gathers_taken(lo) & HB_GATHERS_POST) ? HB_SEQUENCE_POST
                                                                      : HB_SEQUENCE_DEPTH;
 }
