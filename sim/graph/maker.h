@@ -39,8 +39,8 @@ struct maker {
     uint32_t layers;     /* op of the entry's last loop; HB_NONE */
     uint32_t joined;     /* collective that sums the loss and the last norm's gradient; HB_NONE */
     uint32_t found;      /* op that has what a trip finds, on TPU; HB_NONE */
-    uint32_t norm_back;  /* op that makes that one, where the norm of all joins in; HB_NONE */
-    bool sums_all;       /* the entry has such a norm */
+    uint32_t norm_back;  /* op that makes that one; HB_NONE */
+    bool sums_all;       /* the entry has a norm of all gradients, which joins in */
     uint32_t column_sum; /* the same, over devices, of all gradients' columns */
     uint32_t product;    /* without a buffer of its own: the op behind it reads it; HB_NONE */
     struct frame *frames;
@@ -83,7 +83,7 @@ uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two);
 /* One that reads a value, and another op's result; HB_NONE: none. */
 uint32_t hb_parts_read(struct maker *m, uint32_t root, uint32_t with);
 /* One collective sums the loss, the last norm's gradient and, where there are, parts of a sum. */
-void hb_parts_join(struct maker *m, uint32_t norm_back, const uint32_t *parts, uint32_t count);
+void hb_parts_join(struct maker *m, const uint32_t *parts, uint32_t count);
 /* Of a number out of many tensors, each one's own; returns the op that has all. */
 uint32_t hb_parts_of_sum(struct maker *m, uint32_t count);
 struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op);

@@ -59,9 +59,9 @@ uint32_t hb_parts_add_reader(struct maker *m, uint32_t one, uint32_t two)
 /* The parts of the norm of all gradients, too, so that depth-first and in post-order the labels'
  * logits come behind all gradients (16 layers of 2,048 over fsdp 8 of v5p, one sequence, clipped:
  * %all-reduce.22 has nine numbers; depth 3.25 GiB, without it 2.78). */
-void hb_parts_join(struct maker *m, uint32_t norm_back, const uint32_t *parts, uint32_t count)
+void hb_parts_join(struct maker *m, const uint32_t *parts, uint32_t count)
 {
-    m->joined = hb_parts_add_reader(m, m->labels, norm_back);
+    m->joined = hb_parts_add_reader(m, m->labels, m->norm_back);
     for (uint32_t i = 0; i < count; i++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
     m->labels = hb_parts_add_reader(m, m->joined, HB_NONE);
@@ -77,9 +77,9 @@ uint32_t hb_parts_of_sum(struct maker *m, uint32_t count)
         parts[i] = hb_maker_add_op(m, HB_NONE);
         hb_maker_add_operands(m, parts[i], &m->roots[turned ? count - 1 - i : i], 1);
     }
-    bool joins = m->norm_back != HB_NONE;
+    bool joins = m->norm_back != HB_NONE && m->joined == HB_NONE;
     if (joins)
-        hb_parts_join(m, m->norm_back, parts, count);
+        hb_parts_join(m, parts, count);
     uint32_t sum = hb_maker_add_op(m, HB_NONE);
     for (uint32_t i = 0; i < count && !joins; i++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts[i]);
@@ -189,17 +189,16 @@ struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
     return (struct hb_parts){.count = 0};
 }
 
-/* Of an update's tuple each part is an op, too. Who reads what the ring of the head's gradient
- * collects reads both its directions, so all above it counts twice (%while.149 and
- * %collective-permute-done.119 have 159 users above them, the update, of both, all 317). */
+/* Of an update's tuple each part is an op, too. Who reads the head's ring reads both directions:
+ * all above counts twice (159 users, %multiply_subtract_fusion.5 all of 317). */
 void hb_parts_hand_out(struct maker *m, const struct hb_op *op, uint32_t at)
 {
-    bool ring =
-        m->p->compiler == HB_XLA_TPU && op->kind == HB_OP_MATMUL && op->phase == HB_PHASE_LOSS;
+    bool ring = m->p->compiler == HB_XLA_TPU && op->kind == HB_OP_MATMUL &&
+                m->p->bufs[hb_maker_refs(m, op)[0]].category == HB_CAT_LOGITS;
     if (m->g->ops[at].value_count < 2 || (op->phase != HB_PHASE_OPTIMIZER && !ring))
         return;
-    uint32_t last = HB_NONE;
-    for (uint32_t i = op->read_count; i < hb_maker_ref_count(op); i++) {
+    uint32_t last = HB_NONE, end = op->read_count + (ring ? 2 : op->write_count);
+    for (uint32_t i = op->read_count; i < end; i++) {
         uint32_t root = m->root[hb_maker_refs(m, op)[i]];
         if (m->holder[root] == at)
             m->holder[root] = last = hb_parts_read(m, root, ring ? last : HB_NONE);

@@ -242,13 +242,13 @@ static void note_copy(struct maker *m, const struct hb_op *op)
     m->holder[root] = done;
 }
 
-/* Over several TPUs one collective sums the loss and the last norm's gradient, which comes out of
- * its backward pass (f32[16384,32000] of 32 layers of 4,096 over 64 of v6e, one sequence:
- * depth-first it stands to the end of the layers, where no product reads it any more). */
+/* Over several TPUs one collective sums the loss and the last norm's gradient, which comes with the
+ * product before its backward pass (32 layers of 4,096 over 64 of v6e, one sequence: f32 logits
+ * stand, depth-first, to the end of the layers, where no product reads them any more). */
 static bool is_norm_back(const struct maker *m, const struct hb_op *op)
 {
     return m->p->compiler == HB_XLA_TPU && op->loop == HB_NONE && m->labels != HB_NONE &&
-           m->joined == HB_NONE && m->norm_back == HB_NONE && op->read_count > 1 &&
+           m->norm_back == HB_NONE && op->read_count > 1 &&
            m->p->bufs[hb_maker_refs(m, op)[0]].category != HB_CAT_LOGITS;
 }
 
@@ -334,10 +334,11 @@ static void add_program_op(struct maker *m, uint32_t i)
     hb_parts_hand_out(m, op, at);
     if (is_async(m, op))
         add_done(m, op, at);
-    if (is_norm_back(m, op) && m->sums_all)
-        m->norm_back = at;
-    else if (is_norm_back(m, op))
-        hb_parts_join(m, at, NULL, 0);
+    if (!is_norm_back(m, op))
+        return;
+    m->norm_back = m->holder[m->root[hb_maker_refs(m, op)[0]]];
+    if (!m->sums_all)
+        hb_parts_join(m, NULL, 0);
 }
 
 /* --- loops --- */

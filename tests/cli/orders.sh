@@ -61,7 +61,7 @@ ok 'of all: 85 % of the estimates, nine of ten choices' \
     awk '{ n++; near += $1; right += $2 } END { exit near < .85 * 3 * n || right < .9 * n }' \
     "$work/compared"
 
-# TPU: behind, and told: 483 and 189 of 225; 456 and 169 before labels' logits, control edges of what
+# TPU: behind, and told: 487 and 191 of 225; 456 and 169 before labels' logits, control edges of what
 # trips hand on and both directions of the head's ring were as in the log.
 compare_all tests/golden/sequences-tpu.tsv
 tell

@@ -214,7 +214,8 @@ static void parts_of_a_norm_follow_the_parameters(void **state)
         uint32_t table = part_of(&steps[i], &step, "scatter embedding gradients");
         uint32_t norm = part_of(&steps[i], &step, "zero gradient of block.norm1");
         uint32_t head = part_of(&steps[i], &step, "gradient of the head");
-        assert_true(table < norm && norm < head && head < step.graph.op_count);
+        assert_true(table < norm && head < step.graph.op_count);
+        assert_true(norm < head || i == 1); /* of a ring both directions come first */
     }
 }
 
@@ -236,10 +237,10 @@ static void factored_updates_come_at_once(void **state)
     }
 }
 
-/* GiB above nothing, by the compiler's log: list, depth, post. Clipped, one collective has the loss
- * and all parts of the norm, so f32 logits stand to the end; a microbatch's labels are in the
- * loss's fusion, but on v6e; a layer's end waits for its input's way into the stack, behind which
- * tensor parallelism has a residual more depth-first. */
+/* GiB, by the compiler's log: list, depth, post. Logits of one sequence in f32 stand to the end,
+ * and the head's gradient comes first of all where its ring has most above it, in f32; a
+ * microbatch's labels are in the loss's fusion; a layer's end waits for its input's way into the
+ * stack, behind which tensor parallelism has a residual more depth-first. */
 static void tpus_orders_are_as_logged(void **state)
 {
     (void)state;
@@ -253,7 +254,10 @@ static void tpus_orders_are_as_logged(void **state)
         double gib[HB_ORDER_KINDS];
         struct low low;
     } steps[] = {
-        {{2.91, 3.25, 3.25}, LOWER(TPU, HOST, SMALL, "batch.global=8")},
+        {{2.91, 2.99, 3.25}, LOWER(TPU, HOST, SMALL, "batch.global=8", "optimizer.clip=false")},
+        {{2.45, 2.79, 2.80},
+         LOWER(TPU, HOST, SMALL, "batch.global=8", "optimizer.clip=false", "precision.params=bf16",
+               "optimizer.moments=[bf16,f32]")},
         {{3.45, 3.04, 3.31},
          LOWER(TPU, HOST, SMALL, "batch.global=32", "batch.accumulate=4", "optimizer.clip=false")},
         {{15.88, 15.13, 14.89},
