@@ -5,8 +5,8 @@
 set -eu
 cat tests/golden/sequences.tsv tests/golden/sequences-tpu.tsv | grep -v '^#' |
     while IFS='	' read -r id list depth post kept; do
-        grep -hF "\"id\":\"$id\"," tests/golden/*.jsonl | head -n 1 |
-            sed 's/.*"config":\(.*\),"measured":.*/\1/' >"$work/step.json"
+        grep -hF -e "\"id\":\"$id\"," -e "\"id\": \"$id\"," tests/golden/*.jsonl | head -n 1 |
+            sed 's/.*"config": *\(.*\), *"measured":.*/\1/' >"$work/step.json"
         "$HBMSIM" simulate "$work/step.json" --orders --json >"$work/step.out" || [ $? = 1 ]
         awk -v id="$id" -v log_of="$list $depth $post $kept" '
             /"orders": \{/ { on = 1 }
