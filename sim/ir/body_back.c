@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "sim/ir/chunks.h"
 #include "sim/ir/head.h"
+#include "sim/ir/moe_experts.h"
 #include "sim/ir/narrow.h"
 #include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
@@ -436,6 +437,17 @@ static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i
     return grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0 && !waits_whole(b));
 }
 
+/* Rings of experts that come before their outputs are made again: see hb_body_when. */
+static void rings_at_once(struct hb_body *b, const struct hb_step_op *s)
+{
+    const struct hb_step_op *up = &b->y->steps[b->y->values[s->in[0]].producer];
+    if (!hb_moe_in_list(b->lo, b->y) || hb_body_when(b, up) != HB_WHEN_FIRST)
+        return;
+    hb_body_late(b);
+    b->late_count = b->late_done = 0;
+    first_weights(b, up);
+}
+
 static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
@@ -469,10 +481,12 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
     hb_emit(b->lo, &e);
     hb_spread_hidden(b, s, made);
     bring_put_off(b, inlined);
-    if (s->makes_off)
-        back_put_off(b, s, true);
     for (int i = 0; i < s->in_count; i++)
         b->grad[s->in[i]] = made[i];
+    if (s->makes_off) {
+        rings_at_once(b, s);
+        back_put_off(b, s, true);
+    }
     if (s->back_scratch_after)
         scratch_after(b, s);
     if (remade)
@@ -492,6 +506,10 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     if (s->back_op == HB_OP_ALL_GATHER)
         whole = hb_mul_sat(whole, e.group);
     e.sent_bytes = s->sent_bytes > 0 ? s->sent_bytes : hb_payload_bytes(s->back_op, whole, e.group);
+    if (s->back_scratch_after) {
+        hb_body_late(b); /* what is gathered here needs room */
+        b->late_count = b->late_done = 0;
+    }
     hb_emit_read(&e, g);
     hb_emit_read(&e, b->grad[s->in[0]]);
     uint32_t out = grad_place(b, s->in[0], false);

@@ -152,6 +152,9 @@ struct hb_lower {
     int64_t further_count;
     uint32_t tokens;
     enum hb_weight_mode fsdp_mode;
+    bool experts_own;    /* the einsum makes the masks of a device's own experts */
+    bool experts_round;  /* their weights go in rings of more than four ... */
+    bool experts_listed; /* ... that the list of least memory places */
     enum hb_gather_form gather_form;
     enum hb_expert_batch expert_batch;
     bool acts_stay;    /* the MLP's activation waits for a late weight gradient */

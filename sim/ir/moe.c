@@ -25,9 +25,10 @@ static bool comes_to_tokens(const struct hb_lower *lo, const struct hb_moe *m)
     return m->dispatch == HB_DISPATCH_EINSUM;
 }
 
-/* XLA:GPU's einsum brings the tokens of all devices of the expert axis to each, which makes the
- * masks of its own experts for them, and adds up what the others' made of its own (granite-3b-moe,
- * expert 8: all-gather to bf16[16,4096,1536]; in a pipeline's stage rows are exchanged). */
+/* XLA's einsum brings the tokens of all devices of the expert axis to each (TPU's between rings),
+ * which makes the masks of its own experts for them, and adds up what the others' made of its own
+ * (granite-3b-moe, expert 8: all-gather to bf16[16,4096,1536]; in a pipeline's stage rows are
+ * exchanged). */
 static struct hb_moe_routed find_routed(const struct hb_lower *lo, const struct hb_moe *m,
                                         int64_t batch)
 {

@@ -36,7 +36,7 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
     /* XLA:TPU gathers the gradient of a device's own tokens when what that was made from is gone
      * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone), on
      * v5e beside what the weights' gradients are made of (f32e2: bf16[512,2048,2048]). */
-    s->back_scratch_after = lo->habits->rings && !tensor;
+    s->back_scratch_after = lo->habits->rings;
     if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
@@ -158,6 +158,7 @@ static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
     bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
     step->grad_in_place = narrow && whole ? 1 : narrow ? 2 : 0;
     step->first_last = is_weights_last(lo, y, whole);
+    step->off_early = hb_moe_in_list(lo, y);
 }
 
 /* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
@@ -267,7 +268,7 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     uint32_t last = y->step_count;
     int sum = combine(lo, y, m, r, seq);
     order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
-    if (r->joins)
+    if (r->joins && !hb_moe_goes_round(lo, y))
         order_joined(lo, y, steps, last, &y->steps[made]);
     if (turned)
         hb_moe_order_turned(y, steps - 1, last);

@@ -62,15 +62,31 @@ static void run_ragged(struct hb_lower *lo, struct hb_layer *y, const int64_t *w
  * 8 with expert 2, v5e: at 344, 507). Between fewer it comes first, from outputs made again. */
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    bool own = hb_moe_ways(lo) == 1 || (!lo->maxtext && !hb_in_short_ring(lo));
-    return lo->habits->masks_narrow && own && y->block->moe.dispatch == HB_DISPATCH_EINSUM;
+    return lo->habits->masks_narrow && lo->experts_own &&
+           y->block->moe.dispatch == HB_DISPATCH_EINSUM;
 }
 
 /* The gradients of whose weights go round in rings: these read the rows, the activation and the
  * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones. */
-static bool goes_round(const struct hb_lower *lo, const struct hb_layer *y)
+bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return hb_moe_is_own_einsum(lo, y) && hb_in_rings(lo) && !hb_in_short_ring(lo);
+    return hb_moe_is_own_einsum(lo, y) && lo->experts_round;
+}
+
+/* Beside an expert axis or tensor parallelism XLA:TPU's list needs least of the three orders (seven
+ * of eight such steps; without either depth-first, olmoe and mixtral over 8 and 16). */
+bool hb_moe_in_list(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return hb_moe_goes_round(lo, y) && lo->experts_listed;
+}
+
+/* One fusion makes the activation and both gradients in the places of what it reads; of rows of
+ * more than 2^31 bytes each is made by one of its own, and so is the outputs' gradient (mixtral,
+ * fsdp 8, 4 sequences of 8192 tokens: five of 2240 MiB at 340 of 745). */
+static bool made_apart(const struct hb_lower *lo, const struct hb_layer *y, const int64_t *wide)
+{
+    struct hb_shape rows = hb_shape_make(lo->compute, wide);
+    return hb_moe_goes_round(lo, y) && hb_shape_plain_bytes(&rows) > INT32_MAX;
 }
 
 int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
@@ -109,18 +125,21 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
         run_ragged(lo, y, wide);
     /* MaxText's: the activation waits for the late gradient of down beside gate's and up's, which
      * lie in their places (mixtral/dense_cf1.5: bf16[8,2,1536,14336] three times). */
+    bool apart = made_apart(lo, y, wide);
     bool own = lo->maxtext && m->dispatch != HB_DISPATCH_DENSE;
-    if (own || goes_round(lo, y) || hb_layer_exchanges_rows(lo, m)) {
+    if (own || hb_moe_goes_round(lo, y) || hb_layer_exchanges_rows(lo, m)) {
         y->values[act].fused = false;
         y->steps[y->step_count - 1].grad_follows = false;
-        y->steps[y->step_count - 1].grad_in_place = 3;
+        y->steps[y->step_count - 1].grad_in_place = apart ? 1 : 3;
+        if (hb_moe_in_list(lo, y))
+            y->steps[y->step_count - 1].makes_off = true;
     }
     v = hb_moe_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, "e_down", v);
-    y->steps[y->step_count - 1].grad_inline = inside;
+    y->steps[y->step_count - 1].grad_inline = inside && !apart;
     /* Sums follow their gradients, but on v5e (olmoe, fsdp 64: on v6e from 312, 405 and 408). */
-    bool by_size = hb_moe_is_own_einsum(lo, y) && !goes_round(lo, y);
+    bool by_size = hb_moe_is_own_einsum(lo, y) && !hb_moe_goes_round(lo, y);
     for (uint32_t i = first; i < y->step_count; i++) {
         y->steps[i].grad_by_size = by_size;
         y->steps[i].sum_follows = by_size && hb_moe_ways(lo) == 1 && !hb_gathers_beside(lo);

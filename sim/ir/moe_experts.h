@@ -23,6 +23,8 @@ int64_t hb_moe_ways(const struct hb_lower *lo);
 struct hb_value hb_moe_value(const struct hb_lower *lo, const char *name, uint32_t tags,
                              enum hb_dtype dtype, const int64_t *dims);
 /* Whether an einsum's masks are made where its experts are. */
+bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y);
+bool hb_moe_in_list(const struct hb_lower *lo, const struct hb_layer *y);
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y);
 /* Products of all experts with their rows. */
 int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,

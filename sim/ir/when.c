@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "base/size.h"
+#include "sim/ir/moe_experts.h"
 #include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 
@@ -80,7 +81,9 @@ bool hb_body_sorts_beside(const struct hb_body *b)
  * where it is more than its rows of both widths, which it sets free (mixtral over 64: 896 MiB
  * behind 80 and 280). Those in rings wait as well (moeFG/base). v5e's sorted ones, whose sums come
  * behind all three, do not: down's behind the first gradient of rows, that one's own, then the
- * others (deepseek-moe-16b, fsdp 64, data 2). */
+ * others (deepseek-moe-16b, fsdp 64, data 2). Rings in the list's order run at once where no
+ * product that is ready frees memory, its weight being less than its rows (olmoe over 32 and expert
+ * 2), else behind those (mixtral over 16 and expert 4). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
@@ -91,6 +94,8 @@ static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_
     int64_t both = hb_add_sat(hb_shape_plain_bytes(&in->shape), hb_shape_plain_bytes(&out->shape));
     if (hb_body_sorts_beside(b))
         return hb_spread_is_down(b, s) ? HB_WHEN_LATE : HB_WHEN_AFTER;
+    if (hb_moe_in_list(lo, b->y) && !hb_spread_is_down(b, s))
+        return made < rows ? HB_WHEN_FIRST : HB_WHEN_LATE;
     if (!s->grad_by_size || made > both)
         return HB_WHEN_LATE;
     return made < rows ? HB_WHEN_FIRST : HB_WHEN_AFTER;

@@ -599,8 +599,9 @@ static void a_gathered_batch_is_not_walked_over(void **state)
         bytes[i] = op->moved_bytes;
     }
     assert_true(bytes[0] == bytes[1]);
-    /* tokens and experts' rows, the latter (2 of 16 experts a token) with capacity for 16 */
-    assert_true(bytes[0] == 2 * (2048.0 + 16 * 256) * 1024 * 2);
+    /* of the two sequences of the expert axis tokens, the rows of 8 experts, places for 256 of each
+     * (2 of 16 experts a token), and the masks that say which */
+    assert_true(bytes[0] == 2 * 2 * ((2048.0 + 8 * 256) * 1024 + 2048 * 8 * 256));
 }
 
 /* Two layers on v6e, with two sequences of 2048 tokens on a device. */
