@@ -41,6 +41,7 @@ struct options {
     int64_t budget_bytes;
     struct hb_verify_ask verify;
     const char *margin;
+    const char *prefer;
     double confidence;
     int64_t seconds;
     bool exhaustive;
@@ -61,7 +62,7 @@ static void fill_ask(struct hb_env *env, const struct options *o, const struct h
 {
     hb_plan_ask_make(env, spec, device, ask);
     ask->lp_stem = o->write_lp;
-    ask->keep_runs = o->certificate || is_told(o);
+    ask->keep_runs = true;
     if (o->objective >= 0)
         ask->objective = (enum hb_objective)o->objective;
     if (o->budget_bytes > 0)
@@ -104,6 +105,13 @@ static bool run_spec(struct hb_env *env, const struct hb_plan *plan, const struc
     a->spec = spec;
     a->result = result;
     return true;
+}
+
+/* What is printed of the plans that were found: the best, or one that is hardly worse. */
+static bool choose(const struct hb_plan_ask *ask, struct hb_plan_answer *a)
+{
+    hb_show_choose(ask->env, a);
+    return !a->plan->found || run_spec(ask->env, hb_show_chosen_plan(a), hb_show_chosen(a), a);
 }
 
 /* The largest budget first: what it excludes, the smaller ones exclude. */
@@ -277,8 +285,7 @@ static bool search(const struct options *o, struct hb_plan_ask *ask, struct hb_p
             ? hb_plan_emit_find((enum hb_emit)o->emit, ask, plan)
             : find_plan(ask, plan);
     hb_interrupt_release(ask->env, &before);
-    return made && check_exhaustive(o, ask, a) &&
-           (!plan->found || run_spec(ask->env, plan, &plan->best, a));
+    return made && check_exhaustive(o, ask, a) && choose(ask, a);
 }
 
 /* Compiles, learns and searches on. */
@@ -426,6 +433,9 @@ static int run(struct hb_env *env, int argc, char **argv)
     if (o.margin)
         hb_words_add(&o.common.set, env->arena,
                      hb_arena_printf(env->arena, "plan.margin=%s", o.margin));
+    if (o.prefer)
+        hb_words_add(&o.common.set, env->arena,
+                     hb_arena_printf(env->arena, "plan.prefer=%s", o.prefer));
     o.planned.if_open = open_words(o.emit);
     if (!hb_draw_check(env, &o.plot) || !hb_input_confidence(env, o.confidence, &o.common.set) ||
         !hb_input_read_planned(env, o.model, &o.common.set, &spec, &device, &o.planned))
@@ -453,6 +463,10 @@ static const struct hb_opt options[] = {
      "what stays free (default: plan.margin of the file, confident: what 95 % of records like it "
      "need fits)",
      NULL, offsetof(struct options, margin), 0, 0},
+    {"prefer", 0, HB_OPT_STRING, "room|speed",
+     "of plans at most 1 % worse than the best that with most room, or the best (default: "
+     "plan.prefer of the file, room)",
+     NULL, offsetof(struct options, prefer), 0, 0},
     HB_CONFIDENCE_OPTION(offsetof(struct options, confidence)),
     {"emit", 0, HB_OPT_CHOICE,
      "maxtext|levanter|yaml|torchtitan|megatron|hf-trainer|torchtitan-recipe",

@@ -37,7 +37,7 @@ void hb_draw_plan(struct hb_env *env, const struct hb_plan_answer *a, uint32_t m
                               .plan = HB_NONE,
                               .cut_off = plan->status == HB_PLAN_LIMIT,
                               .considered = plan->counts.raw};
-    out->points = hb_arena_alloc(env->arena, (size_t)count + plan->alternative_count + 1,
+    out->points = hb_arena_alloc(env->arena, (size_t)count + plan->alternative_count + 2,
                                  sizeof *out->points);
     for (uint32_t i = 0; i < count; i++)
         if (!is_far(a, &sample[i]))
@@ -46,7 +46,9 @@ void hb_draw_plan(struct hb_env *env, const struct hb_plan_answer *a, uint32_t m
         add_point(env, plan, &plan->alternatives[i], HB_RANK_RUNNER_UP, out);
     if (plan->found) {
         out->plan = out->count;
-        add_point(env, plan, &plan->best, HB_RANK_PLAN, out);
+        add_point(env, hb_show_chosen_plan(a), hb_show_chosen(a), HB_RANK_PLAN, out);
+        if (a->takes_room)
+            add_point(env, plan, &plan->best, HB_RANK_RUNNER_UP, out);
     } else if (a->smallest) {
         add_point(env, a->smallest, &a->smallest->best, HB_RANK_RUNNER_UP, out);
     }

@@ -29,13 +29,14 @@ static enum hb_verify_end end_of(const struct hb_verify_ask *verify, const struc
 bool hb_plan_verify(struct hb_env *env, const struct hb_verify_ask *verify,
                     const struct hb_plan_answer *a, struct hb_verified *v)
 {
-    const struct hb_cell *cell = &a->plan->space.cells[a->plan->best.cell];
+    const struct hb_cell *cell = &a->plan->space.cells[hb_show_chosen(a)->cell];
     struct hb_verify_round *round = &v->rounds[v->count];
     struct hb_compile_ask ask = {
         .python = verify->python, .seconds = verify->seconds, .spec = a->spec};
-    *round = (struct hb_verify_round){.plan = hb_show_plan_name(env, a->plan, &a->plan->best),
-                                      .kind = hb_cell_kind_name(env->arena, cell),
-                                      .predicted_bytes = a->result->memory.peak_bytes};
+    *round = (struct hb_verify_round){
+        .plan = hb_show_plan_name(env, hb_show_chosen_plan(a), hb_show_chosen(a)),
+        .kind = hb_cell_kind_name(env->arena, cell),
+        .predicted_bytes = a->result->memory.peak_bytes};
     if (env->err_is_terminal)
         hb_utf8_say(env->err, "hbmsim plan: compiling %s\n", round->plan);
     hb_compile(env, &ask, &round->compiled);

@@ -92,7 +92,7 @@ static void add_flags(struct hb_env *env, struct hb_html *report, enum hb_emit w
     report->flags[report->flag_count++] = (struct hb_html_flags){hb_emit_title(what), text.text};
 }
 
-static const char *plan_note(struct hb_env *env, const struct hb_plan *plan, double seconds)
+static const char *proof_note(struct hb_env *env, const struct hb_plan *plan, double seconds)
 {
     switch (plan->status) {
     case HB_PLAN_OPTIMAL:
@@ -125,6 +125,17 @@ static const char *plan_note(struct hb_env *env, const struct hb_plan *plan, dou
     return "";
 }
 
+static const char *plan_note(struct hb_env *env, const struct hb_plan_answer *a, double seconds)
+{
+    const char *proof = proof_note(env, a->plan, seconds);
+    if (!a->takes_room)
+        return proof;
+    return hb_arena_printf(env->arena,
+                           "%s That is said of the fastest; this one is %.2g %% slower and has "
+                           "more room.",
+                           proof, 100 * (hb_show_chosen(a)->value / a->plan->best.value - 1));
+}
+
 static void show_plan(struct hb_env *env, const struct hb_plan_answer *a, struct hb_html *report)
 {
     struct hb_pareto *pareto = hb_arena_alloc(env->arena, 1, sizeof *pareto);
@@ -134,7 +145,7 @@ static void show_plan(struct hb_env *env, const struct hb_plan_answer *a, struct
     if (!a->plan->found)
         return;
     struct hb_spec spec;
-    hb_plan_spec(env->arena, a->plan, &a->plan->best, &spec);
+    hb_plan_spec(env->arena, hb_show_chosen_plan(a), hb_show_chosen(a), &spec);
     spec.plan.present = false;
     if (spec.compiler != HB_TORCH) {
         add_flags(env, report, HB_EMIT_MAXTEXT, &spec);
@@ -158,13 +169,15 @@ void hb_report_plan(struct hb_env *env, const struct hb_spec *spec, const struct
     struct hb_stop stop = {.now_ns = env->now_ns};
     hb_stop_start(&stop, (int64_t)(seconds * 1e9));
     ask.stop = &stop;
+    ask.keep_runs = true;
     struct hb_margin margin;
     if (!hb_margin_apply(&ask, &margin) || !hb_plan_find(env->arena, &ask, &plan)) {
         report->plan_note = first_error(&diag);
         return;
     }
     struct hb_plan_answer answer = {.ask = &ask, .plan = &plan, .margin = margin};
-    report->plan_note = plan_note(env, &plan, seconds);
+    hb_show_choose(env, &answer);
+    report->plan_note = plan_note(env, &answer, seconds);
     if (plan.status == HB_PLAN_LIMIT)
         report->cut_note = report->plan_note;
     if (plan.found || plan.status != HB_PLAN_LIMIT)

@@ -114,6 +114,34 @@ const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *pl
     return s.text;
 }
 
+/* --- which plan --- */
+
+void hb_show_choose(struct hb_env *env, struct hb_plan_answer *a)
+{
+    a->roomier = (struct hb_roomier){.found = false};
+    a->takes_room = false;
+    if (!a->plan->found || a->ask->objective == HB_OBJ_MEMORY || a->ask->spec->compiler == HB_TORCH)
+        return;
+    hb_nearly_roomier(env->arena, a->ask, a->plan, &a->roomier);
+    a->takes_room = a->roomier.found && hb_margin_prefers_room(a->ask, &a->margin);
+}
+
+const struct hb_plan *hb_show_chosen_plan(const struct hb_plan_answer *a)
+{
+    return a->takes_room ? a->roomier.plan : a->plan;
+}
+
+const struct hb_candidate *hb_show_chosen(const struct hb_plan_answer *a)
+{
+    return a->takes_room ? &a->roomier.candidate : &a->plan->best;
+}
+
+/* In per cent of the plan that is printed. */
+static double worse_pct(const struct page *g, const struct hb_candidate *c)
+{
+    return 100 * (c->value / hb_show_chosen(g->a)->value - 1);
+}
+
 /* --- the plan --- */
 
 static void show_torch_shape(const struct page *g)
@@ -308,8 +336,23 @@ static const char *margin_cost(const struct page *g)
     double cost = 100 * (p->best.value / g->a->bare->value - 1);
     if (cost < 0.005)
         return hb_arena_printf(g->env->arena, "; filling to the byte is no faster%s", near);
-    return hb_arena_printf(g->env->arena, "; %.2g %% slower than filling to the byte%s", cost,
-                           near);
+    return hb_arena_printf(g->env->arena, "; %s%.2g %% slower than filling to the byte%s",
+                           g->a->takes_room ? "the fastest within it is " : "", cost, near);
+}
+
+/* What was given up for room, and what that brings. */
+static void show_room(const struct page *g)
+{
+    const struct hb_candidate *best = &g->a->plan->best, *own = hb_show_chosen(g->a);
+    double cost = 100 * (own->value / best->value - 1);
+    if (!g->a->takes_room)
+        return;
+    const char *slower =
+        cost < 0.005 ? "no slower" : hb_arena_printf(g->env->arena, "%.2g %% slower", cost);
+    fprintf(g->out,
+            "  room        %s more than with the fastest that fits, %s (plan.prefer=speed takes "
+            "that)\n",
+            size_text(g, best->peak_bytes - own->peak_bytes), slower);
 }
 
 static void show_margin(const struct page *g)
@@ -396,12 +439,12 @@ static void show_alternatives(const struct page *g)
         const struct hb_candidate *c = &p->alternatives[i];
         const struct hb_cell *cell = &p->space.cells[c->cell];
         if (p->space.base->compiler == HB_TORCH) {
-            fprintf(g->out, "  %+6.2f %%  %s: %s\n", 100 * (c->value / p->best.value - 1),
+            fprintf(g->out, "  %+6.2f %%  %s: %s\n", worse_pct(g, c),
                     hb_show_plan_name(g->env, p, c), size_text(g, c->peak_bytes));
             continue;
         }
         fprintf(g->out, "  %+6.2f %%  %s; accumulate %" PRId64 ", %s%s, %" PRId64 " chunks: %s\n",
-                100 * (c->value / p->best.value - 1), mesh_text(g, cell->mesh), cell->accumulate,
+                worse_pct(g, c), mesh_text(g, cell->mesh), cell->accumulate,
                 hb_form_names[cell->form],
                 cell->optimizer_offload == HB_PLACE_PINNED_HOST ? ", optimizer on the host" : "",
                 cell->loss_chunks, size_text(g, c->peak_bytes));
@@ -412,7 +455,7 @@ static void show_alternatives(const struct page *g)
     }
 }
 
-static void show_nearly(const struct page *g)
+static void show_refused(const struct page *g)
 {
     static const char *const words[] = {"leaves less free", "may not fit", "does not fit"};
     const struct hb_nearly *n = &g->a->nearly;
@@ -420,38 +463,48 @@ static void show_nearly(const struct page *g)
         fprintf(g->out, "\nFaster, and refused for memory:\n");
     for (uint32_t i = 0; i < n->count; i++) {
         const struct hb_candidate *c = &n->list[i].candidate;
-        fprintf(g->out, "  %+6.2f %%  %s: %s", 100 * (c->value / g->a->plan->best.value - 1),
+        fprintf(g->out, "  %+6.2f %%  %s: %s", worse_pct(g, c),
                 hb_show_plan_name(g->env, n->plan, c), size_text(g, c->peak_bytes));
         if (g->a->ask->confidence > 0)
             fprintf(g->out, ", up to %s", size_text(g, n->list[i].high_bytes));
         fprintf(g->out, ": %s (%s too much)\n", words[n->list[i].verdict],
                 size_text(g, n->list[i].too_much_bytes));
     }
-    if (!n->has_roomier)
+}
+
+/* The one of the two that is not the plan. */
+static void show_other(const struct page *g)
+{
+    const struct hb_plan_answer *a = g->a;
+    const struct hb_candidate *fast = &a->plan->best, *small = &a->roomier.candidate;
+    if (!a->roomier.found)
         return;
-    const struct hb_plan *p = g->a->plan;
-    fprintf(g->out, "\nWith more room:\n  %+6.2f %%  %s: %s (%s less)\n",
-            100 * (n->roomier.value / p->best.value - 1),
-            hb_show_plan_name(g->env, n->plan, &n->roomier), size_text(g, n->roomier.peak_bytes),
-            size_text(g, p->best.peak_bytes - n->roomier.peak_bytes));
+    const char *room = size_text(g, fast->peak_bytes - small->peak_bytes);
+    if (a->takes_room)
+        fprintf(g->out, "\nFastest:\n  %+6.2f %%  %s: %s (%s more)\n", worse_pct(g, fast),
+                hb_show_plan_name(g->env, a->plan, fast), size_text(g, fast->peak_bytes), room);
+    else
+        fprintf(g->out, "\nWith more room:\n  %+6.2f %%  %s: %s (%s less)\n", worse_pct(g, small),
+                hb_show_plan_name(g->env, a->roomier.plan, small), size_text(g, small->peak_bytes),
+                room);
 }
 
 static void show_prices(const struct page *g)
 {
     for (uint32_t i = 0; i < g->a->price_count; i++) {
-        int64_t gain = g->a->result->timing.step_ns - g->a->prices[i].step_ns;
+        int64_t gain = g->a->plan->best.step_ns - g->a->prices[i].step_ns;
         fprintf(g->out, "%s%s more: %s\n", i ? "              " : "\nA budget of ",
                 size_text(g, g->a->prices[i].more_bytes),
                 gain > 0
                     ? hb_arena_printf(g->env->arena, "%s less a step (%.2f %%)", time_text(g, gain),
-                                      100 * (double)gain / (double)g->a->result->timing.step_ns)
+                                      100 * (double)gain / (double)g->a->plan->best.step_ns)
                     : "nothing gained");
     }
     if (g->a->price_count && g->a->near)
         fputs("              (with the same mesh, batch and accumulation)\n", g->out);
 }
 
-static void show_proof(const struct page *g)
+static void show_best_of(const struct page *g)
 {
     const struct hb_plan *p = g->a->plan;
     uint32_t policies = 0;
@@ -480,6 +533,14 @@ static void show_proof(const struct page *g)
             "Over all policies nothing is better by more than %.2g %% (%u linear programs "
             "of up to %u x %u).\n",
             100 * p->gap, p->counts.lps, p->counts.lp_rows, p->counts.lp_columns);
+}
+
+static void show_proof(const struct page *g)
+{
+    show_best_of(g);
+    if (g->a->takes_room)
+        fprintf(g->out,
+                "All this is said of the fastest; how far the plan is from it stands at room.\n");
 }
 
 static void show_brute_force(const struct page *g)
@@ -611,11 +672,13 @@ void hb_show_plan_text(const struct hb_env *env, FILE *out, const struct hb_plan
     show_policies(&g);
     show_time(&g);
     show_margin(&g);
+    show_room(&g);
     show_budget(&g);
     show_host(&g);
     show_filled(&g);
     show_alternatives(&g);
-    show_nearly(&g);
+    show_other(&g);
+    show_refused(&g);
     show_prices(&g);
     show_search(&g);
 }

@@ -21,6 +21,8 @@ struct hb_plan_answer {
     struct hb_margin margin;
     const struct hb_candidate *bare;    /* the best without the margin; null: none, not asked */
     struct hb_nearly nearly;            /* faster, and refused for memory */
+    struct hb_roomier roomier;          /* hardly worse, with more room ... */
+    bool takes_room;                    /* ... and what is printed as the plan (plan.prefer) */
     const struct hb_spec *spec;         /* of the plan, or of the smallest configuration */
     const struct hb_result *result;     /* the engine's, of spec */
     const struct hb_plan *smallest;     /* where nothing fits: the search for the least memory */
@@ -41,6 +43,12 @@ struct hb_plan_answer {
     bool near; /* prices and the margin's: of the plan's own mesh, batch and accumulation alone */
 };
 
+/* Looks for a plan with more room, and takes it where that is preferred. a: with what was asked and
+ * found, and the margin. */
+void hb_show_choose(struct hb_env *env, struct hb_plan_answer *a);
+/* What is printed as the plan, and whose menus it is of. */
+const struct hb_plan *hb_show_chosen_plan(const struct hb_plan_answer *a);
+const struct hb_candidate *hb_show_chosen(const struct hb_plan_answer *a);
 /* "fsdp 8, 2 microbatches, nested, 8 chunks: keeps q, k, v". */
 const char *hb_show_plan_name(const struct hb_env *env, const struct hb_plan *plan,
                               const struct hb_candidate *candidate);

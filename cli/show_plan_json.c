@@ -15,8 +15,9 @@ static const char *objective_name(enum hb_objective objective)
     return names[objective];
 }
 
-static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb_plan *p,
-                          const struct hb_candidate *c)
+/* Beside what is printed as the plan. */
+static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a,
+                          const struct hb_plan *p, const struct hb_candidate *c)
 {
     struct hb_spec spec;
     hb_plan_spec(env->arena, p, c, &spec);
@@ -24,7 +25,7 @@ static void put_candidate(struct hb_json *j, struct hb_env *env, const struct hb
     hb_json_put_text(j, "name", hb_show_plan_name(env, p, c));
     hb_json_put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
     hb_json_put_int(j, "peak_bytes", c->peak_bytes);
-    hb_json_put_real(j, "worse_by", c->value / p->best.value - 1);
+    hb_json_put_real(j, "worse_by", c->value / hb_show_chosen(a)->value - 1);
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, &spec, false));
     hb_json_object_end(j);
@@ -42,7 +43,7 @@ static void put_nearly(struct hb_json *j, struct hb_env *env, const struct hb_pl
         hb_json_object(j);
         hb_json_put_text(j, "name", hb_show_plan_name(env, a->nearly.plan, c));
         hb_json_put_real(j, "step_seconds", (double)c->step_ns * 1e-9);
-        hb_json_put_real(j, "better_by", 1 - c->value / a->plan->best.value);
+        hb_json_put_real(j, "better_by", 1 - c->value / hb_show_chosen(a)->value);
         hb_json_put_int(j, "peak_bytes", c->peak_bytes);
         hb_json_put_int(j, "high_bytes", one->high_bytes);
         hb_json_put_int(j, "too_much_bytes", one->too_much_bytes);
@@ -53,8 +54,13 @@ static void put_nearly(struct hb_json *j, struct hb_env *env, const struct hb_pl
     }
     hb_json_array_end(j);
     hb_json_key(j, "roomier");
-    if (a->nearly.has_roomier)
-        put_candidate(j, env, a->nearly.plan, &a->nearly.roomier);
+    if (a->roomier.found && !a->takes_room)
+        put_candidate(j, env, a, a->roomier.plan, &a->roomier.candidate);
+    else
+        hb_json_null(j);
+    hb_json_key(j, "fastest");
+    if (a->takes_room)
+        put_candidate(j, env, a, a->plan, &a->plan->best);
     else
         hb_json_null(j);
 }
@@ -129,7 +135,8 @@ static void put_infeasible(struct hb_json *j, struct hb_env *env, const struct h
 
 static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_plan_answer *a)
 {
-    hb_json_put_text(j, "plan_name", hb_show_plan_name(env, a->plan, &a->plan->best));
+    hb_json_put_text(j, "plan_name",
+                     hb_show_plan_name(env, hb_show_chosen_plan(a), hb_show_chosen(a)));
     hb_json_key(j, "plan");
     hb_json_node(j, hb_schema_emit(env->arena, a->spec, true));
     hb_json_key(j, "prediction");
@@ -139,7 +146,7 @@ static void put_found(struct hb_json *j, struct hb_env *env, const struct hb_pla
     hb_json_key(j, "alternatives");
     hb_json_array(j);
     for (uint32_t i = 0; i < a->plan->alternative_count; i++)
-        put_candidate(j, env, a->plan, &a->plan->alternatives[i]);
+        put_candidate(j, env, a, a->plan, &a->plan->alternatives[i]);
     hb_json_array_end(j);
     put_nearly(j, env, a);
     hb_json_key(j, "prices");
@@ -280,5 +287,5 @@ void hb_show_certificate(struct hb_env *env, FILE *out, const struct hb_plan_ans
     if (a->ask->spec->compiler == HB_TORCH)
         put_list(env, out, a);
     else
-        hb_certificate_write(env, out, a->ask, a->plan);
+        hb_certificate_write(env, out, a->ask, a->plan, a->takes_room ? &a->roomier : NULL);
 }

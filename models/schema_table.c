@@ -236,6 +236,7 @@ static const struct hb_word frameworks[] = {{"auto", HB_FW_AUTO},
 static const struct hb_word wraps[] = {{"split", false}, {"root", true}, {0}};
 static const struct hb_word allocators[] = {
     {"max_allocated", HB_MAX_ALLOCATED}, {"max_reserved", HB_MAX_RESERVED}, {0}};
+static const struct hb_word prefers[] = {{"room", HB_PREFER_ROOM}, {"speed", HB_PREFER_SPEED}, {0}};
 static const struct hb_word objectives[] = {{"tokens_per_second", HB_OBJ_TOKENS},
                                             {"step_time", HB_OBJ_STEP_TIME},
                                             {"memory", HB_OBJ_MEMORY},
@@ -660,6 +661,9 @@ static const struct hb_key plan_keys[] = {
     TEXT("margin", SPEC(plan.margin), "confident",
          "what stays free: confident: so much that the upper end of the peak's interval fits; "
          "none; bytes; or as 5%"),
+    ENUM("prefer", SPEC(plan.prefer), prefers, "room",
+         "of plans that are at most 1 % worse than the best: room: the one that needs least, if "
+         "that is less by 2 % of the budget (not with margin none); speed: the best"),
 };
 
 static const struct hb_key search_keys[] = {

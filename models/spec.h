@@ -130,6 +130,7 @@ enum hb_framework {
     HB_FW_TORCHTUNE
 };
 enum hb_allocator { HB_MAX_ALLOCATED, HB_MAX_RESERVED };
+enum hb_prefer { HB_PREFER_ROOM, HB_PREFER_SPEED };
 enum hb_objective { HB_OBJ_TOKENS, HB_OBJ_STEP_TIME, HB_OBJ_MEMORY, HB_OBJ_DEVICES };
 
 struct hb_attention {
@@ -449,6 +450,7 @@ struct hb_plan_axes {
     bool (*says)(const struct hb_spec *cell); /* whether the program that a plan is for can say it;
                                                * null: any. Not a key. */
     double confidence;                        /* of the interval of a peak: above 0, below 1 */
+    enum hb_prefer prefer;
     const char *margin; /* "confident", "none", bytes, or per cent: see hb_plan_margin */
 };
 

@@ -43,7 +43,8 @@ bool hb_pareto_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
     const struct hb_node *points = hb_reading_list(&f, json, "points");
     const struct hb_node *others = hb_reading_list(&f, json, "alternatives");
     const struct hb_node *prediction = hb_reading_map(&f, json, "prediction");
-    size_t room = (points ? points->count : 0) + (others ? others->count : 0) + 1;
+    const struct hb_node *fastest = hb_reading_map(&f, json, "fastest");
+    size_t room = (points ? points->count : 0) + (others ? others->count : 0) + 2;
     out->points = hb_arena_alloc(arena, room, sizeof *out->points);
     hb_reading_text(&f, json, "name", &out->name);
     out->place = hb_place_read(arena, json, HB_WHERE_COUNT);
@@ -61,6 +62,8 @@ bool hb_pareto_read(struct hb_arena *arena, struct hb_diag *diag, const struct h
         hb_reading_text(&f, json, "plan_name", &out->points[out->count].name);
         out->plan = out->count++;
     }
+    if (fastest)
+        out->count += read_point(&f, fastest, HB_RANK_RUNNER_UP, &out->points[out->count]);
     if (out->count == 0 && f.ok)
         hb_reading_wrong(&f, json, "plan", "a prediction, alternatives or points to draw");
     return f.ok;

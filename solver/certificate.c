@@ -379,7 +379,9 @@ static void put_runs(struct writer *w)
     hb_json_array_end(j);
 }
 
-static void put_candidate(struct writer *w, const struct hb_candidate *c)
+/* menus: those that its policies are of. */
+static void put_candidate(struct writer *w, const struct hb_menu *menus,
+                          const struct hb_candidate *c)
 {
     struct hb_json *j = &w->j;
     hb_json_object(j);
@@ -388,7 +390,7 @@ static void put_candidate(struct writer *w, const struct hb_candidate *c)
     hb_json_array(j);
     for (uint32_t k = 0; k < c->run_count; k++)
         put_part(w, c->runs[k].block, c->runs[k].steps,
-                 &w->plan->menus[c->runs[k].block].policies[c->runs[k].policy]);
+                 &menus[c->runs[k].block].policies[c->runs[k].policy]);
     hb_json_array_end(j);
     hb_json_put_int(j, "peak_bytes", c->peak_bytes);
     hb_json_put_int(j, "step_ns", c->step_ns);
@@ -396,7 +398,7 @@ static void put_candidate(struct writer *w, const struct hb_candidate *c)
     hb_json_object_end(j);
 }
 
-static void put_found(struct writer *w)
+static void put_found(struct writer *w, const struct hb_roomier *taken)
 {
     if (!w->plan->found)
         return;
@@ -406,12 +408,16 @@ static void put_found(struct writer *w)
     hb_json_key(&w->j, "configuration");
     hb_json_node(&w->j, hb_schema_emit(w->arena, &spec, true));
     hb_json_key(&w->j, "plan");
-    put_candidate(w, &w->plan->best);
+    put_candidate(w, w->plan->menus, &w->plan->best);
     hb_json_key(&w->j, "alternatives");
     hb_json_array(&w->j);
     for (uint32_t i = 0; i < w->plan->alternative_count; i++)
-        put_candidate(w, &w->plan->alternatives[i]);
+        put_candidate(w, w->plan->menus, &w->plan->alternatives[i]);
     hb_json_array_end(&w->j);
+    if (taken) {
+        hb_json_key(&w->j, "taken");
+        put_candidate(w, taken->plan->menus, &taken->candidate);
+    }
 }
 
 /* --- the whole --- */
@@ -441,7 +447,7 @@ static void put_head(struct writer *w)
 }
 
 void hb_certificate_write(struct hb_env *env, FILE *out, const struct hb_plan_ask *ask,
-                          const struct hb_plan *plan)
+                          const struct hb_plan *plan, const struct hb_roomier *taken)
 {
     struct hb_str text;
     struct writer w = {.arena = env->arena, .ask = ask, .plan = plan, .spec = plan->space.base};
@@ -453,7 +459,7 @@ void hb_certificate_write(struct hb_env *env, FILE *out, const struct hb_plan_as
         w.run_counts[plan->ran[i].cell]++;
     hb_json_object(&w.j);
     put_head(&w);
-    put_found(&w);
+    put_found(&w, taken);
     put_space(&w);
     put_menus(&w);
     put_nodes(&w);

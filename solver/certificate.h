@@ -13,12 +13,14 @@
 
 #include <stdio.h>
 
+#include "solver/nearly.h"
 #include "solver/plan.h"
 
 enum { HB_CERTIFICATE_FORM = 2 };
 
-/* Of a search with ask.keep_runs. */
+/* Of a search with ask.keep_runs. taken: what is printed in place of the fastest, one of the runs;
+ * or null. */
 void hb_certificate_write(struct hb_env *env, FILE *out, const struct hb_plan_ask *ask,
-                          const struct hb_plan *plan);
+                          const struct hb_plan *plan, const struct hb_roomier *taken);
 
 #endif

@@ -58,6 +58,11 @@ bool hb_margin_apply(struct hb_plan_ask *ask, struct hb_margin *out)
     return true;
 }
 
+bool hb_margin_prefers_room(const struct hb_plan_ask *ask, const struct hb_margin *margin)
+{
+    return ask->spec->plan.prefer == HB_PREFER_ROOM && margin->kind != HB_MARGIN_NONE;
+}
+
 /* What a margin costs is not worth more than about as much as the plan itself. */
 enum { MARGIN_RUNS = 1000, MARGIN_PRICED = 2000000 };
 

@@ -106,26 +106,41 @@ static void look_at_bare(struct looker *l, const struct hb_plan *bare)
     look(l, c);
 }
 
-/* The smallest of those that fit and are hardly slower. */
-static void find_roomier(struct looker *l, struct hb_nearly *out)
+/* What must be within the budget. */
+static int64_t needed(const struct hb_ran *r)
 {
-    const struct hb_candidate *best = &l->plan.best;
-    int64_t least = best->peak_bytes - l->ask->whole_bytes / ROOM;
-    double most = best->value * (1 + most_loss);
+    return hb_larger(r->peak_bytes, r->high_bytes);
+}
+
+static bool is_best(const struct hb_plan *plan, const struct hb_ran *r)
+{
+    const struct hb_candidate *best = &plan->best;
+    return r->fits && r->cell == best->cell && r->peak_bytes == best->peak_bytes &&
+           r->step_ns == best->step_ns;
+}
+
+static int64_t needed_of_best(const struct hb_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->ran_count; i++)
+        if (is_best(plan, &plan->ran[i]))
+            return needed(&plan->ran[i]);
+    return 0;
+}
+
+static const struct hb_ran *find_roomier(const struct looker *l)
+{
+    int64_t least = needed_of_best(&l->plan) - l->ask->whole_bytes / ROOM;
+    double most = l->plan.best.value * (1 + most_loss);
     const struct hb_ran *found = NULL;
     for (uint32_t i = 0; i < l->plan.ran_count; i++) {
         const struct hb_ran *r = &l->plan.ran[i];
-        if (r->fits && r->peak_bytes < least &&
+        if (r->fits && needed(r) < least &&
             hb_search_value(&l->search, r->cell, r->step_ns, r->peak_bytes) <= most) {
             found = r;
-            least = r->peak_bytes;
+            least = needed(r);
         }
     }
-    struct hb_interval i;
-    if (!found)
-        return;
-    out->roomier = candidate_of(l, found);
-    out->has_roomier = run(l, &out->roomier, &i);
+    return found;
 }
 
 /* Where there is no room for all, the last place is the fastest's. */
@@ -142,26 +157,45 @@ static void tell(const struct looker *l, struct hb_nearly *out)
     }
 }
 
+/* For values, limits and policies: what is tried adds to the plan's menus, so it has its own. */
+static struct looker *open_looker(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                                  const struct hb_plan *plan)
+{
+    struct looker *l = hb_arena_alloc(arena, 1, sizeof *l);
+    *l = (struct looker){.arena = arena, .scratch = hb_arena_new(), .plan = *plan, .ask = ask};
+    l->search = (struct hb_search){.arena = arena, .ask = ask, .plan = &l->plan};
+    return l;
+}
+
+void hb_nearly_roomier(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                       const struct hb_plan *plan, struct hb_roomier *out)
+{
+    struct looker *l = open_looker(arena, ask, plan);
+    struct hb_interval interval;
+    const struct hb_ran *ran = find_roomier(l);
+    *out = (struct hb_roomier){.plan = &l->plan};
+    if (ran) {
+        out->candidate = candidate_of(l, ran);
+        out->found = run(l, &out->candidate, &interval);
+    }
+    hb_arena_free(l->scratch);
+}
+
 void hb_nearly_find(struct hb_arena *arena, const struct hb_plan_ask *ask,
                     const struct hb_plan *plan, const struct hb_plan *bare, struct hb_nearly *out)
 {
-    struct looker l = {.arena = arena, .scratch = hb_arena_new(), .plan = *plan, .ask = ask};
-    struct hb_plan *own = hb_arena_alloc(arena, 1, sizeof *own);
-    l.search = (struct hb_search){.arena = arena, .ask = ask, .plan = &l.plan};
+    struct looker *l = open_looker(arena, ask, plan);
     int64_t more = 0;
     for (int i = 0; i < MOST_LOOKED; i++) {
-        const struct hb_ran *ran = next_refused(&l, more, &more);
+        const struct hb_ran *ran = next_refused(l, more, &more);
         if (!ran)
             break;
-        look(&l, candidate_of(&l, ran));
+        look(l, candidate_of(l, ran));
         more += ask->whole_bytes / STEPS;
     }
     if (bare)
-        look_at_bare(&l, bare);
-    *out = (struct hb_nearly){.count = 0};
-    tell(&l, out);
-    find_roomier(&l, out);
-    *own = l.plan;
-    out->plan = own;
-    hb_arena_free(l.scratch);
+        look_at_bare(l, bare);
+    *out = (struct hb_nearly){.plan = &l->plan};
+    tell(l, out);
+    hb_arena_free(l->scratch);
 }

@@ -1,6 +1,7 @@
 /* What nearly was the plan, of what the search ran: faster, and refused for its memory (of those
  * and the best without a margin the ones least above what they may take, and the fastest); or
- * hardly slower, and smaller. */
+ * hardly slower, and with more room. The proof is of the fastest, and says of the roomier one how
+ * far it is from that. */
 #ifndef HB_SOLVER_NEARLY_H
 #define HB_SOLVER_NEARLY_H
 
@@ -18,9 +19,19 @@ struct hb_nearly {
         enum hb_verdict verdict;
     } list[HB_NEARLY_MOST]; /* each needs more than those before it, and is faster */
     uint32_t count;
-    struct hb_candidate roomier; /* at most 1 % worse, and smaller by 2 % of the budget at least */
-    bool has_roomier;
 };
+
+/* Of those that fit and are at most 1 % worse than the plan the one that needs least (its
+ * interval's upper end, where that is asked for), if that is less by 2 % of the budget at least. */
+struct hb_roomier {
+    const struct hb_plan *plan; /* the same, with its policies in its menus */
+    struct hb_candidate candidate;
+    bool found;
+};
+
+/* plan was found, with ask.keep_runs. Not for the least memory, nor of compiler torch. */
+void hb_nearly_roomier(struct hb_arena *arena, const struct hb_plan_ask *ask,
+                       const struct hb_plan *plan, struct hb_roomier *out);
 
 /* plan was found, with ask.keep_runs; bare: what hb_margin_without asks for, found, or null. Runs a
  * few of them. */

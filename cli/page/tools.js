@@ -93,6 +93,8 @@ function showPlan(j, drawPicture) {
       parts.push(planCard(a.name, `${seconds(a.step_seconds)} a step (${signed(a.worse_by)}); peak ${bytes(a.peak_bytes)}`, a.plan));
     if (j.roomier)
       parts.push(planCard(`More room: ${j.roomier.name}`, `${seconds(j.roomier.step_seconds)} a step (${signed(j.roomier.worse_by)}); peak ${bytes(j.roomier.peak_bytes)}`, j.roomier.plan));
+    if (j.fastest)
+      parts.push(planCard(`Fastest, with less room: ${j.fastest.name}`, `${seconds(j.fastest.step_seconds)} a step (${signed(j.fastest.worse_by)}); peak ${bytes(j.fastest.peak_bytes)}`, j.fastest.plan));
     for (const a of j.refused ?? [])
       parts.push(planCard(`Refused: ${a.name}`, `${seconds(a.step_seconds)} a step (${signed(-a.better_by)}); ${a.verdict === "tight" ? "may not fit" : a.verdict}: peak ${bytes(a.peak_bytes)}, up to ${bytes(a.high_bytes)}, ${bytes(a.too_much_bytes)} too much`, a.plan));
   } else if (j.smallest_peak_bytes) parts.push(el("p", {}, `The smallest peak: ${bytes(j.smallest_peak_bytes)} of ${bytes(j.budget_bytes)}.`));

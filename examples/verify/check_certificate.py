@@ -27,6 +27,8 @@ CELL_BOUND = "floor of the step"
 LAYER_BOUND = "the layers' part of what could fit"
 # A plan is cut into one run more of layers only where that makes it better by this part.
 WORTH_A_RUN = 0.001
+# One that leaves more room is taken for the best where it is worse by no more than this part.
+MOST_LOSS = 0.01
 PROGRAM_BOUND = "optimum of the integer program"
 PROGRAM_EMPTY = "the integer program has no solution"
 MEMORY = "arguments and gradients alone exceed the budget"
@@ -713,6 +715,7 @@ class Check:
             return
         if not same(self.check_candidate("the plan", self.c["plan"]), self.best):
             self.faults.say("the optimum, %r, is not the plan's value", self.best)
+        self.check_taken()
         seen = [self.c["plan"]]
         before = self.best
         for number, a in enumerate(self.c["alternatives"]):
@@ -723,6 +726,23 @@ class Check:
             if a in seen:
                 self.faults.say("alternative %d is there twice", number)
             seen.append(a)
+
+    def check_taken(self):
+        """What is printed in place of the fastest plan, for its room."""
+        if "taken" not in self.c:
+            return
+        value = self.check_candidate("what is taken", self.c["taken"])
+        if not value <= self.best * (1 + MOST_LOSS) * (1 + 1e-12):
+            self.faults.say("what is taken is worse than the plan by more than %r", MOST_LOSS)
+        if self.room(self.c["taken"]) <= self.room(self.c["plan"]):
+            self.faults.say("what is taken leaves no more room than the plan")
+        self.faults.check("what is taken for its room: a run that fits, and how far it is from the best")
+
+    def room(self, p):
+        """What a run of a candidate leaves of the budget."""
+        keys = ("node", "cell", "parts", "peak_bytes")
+        return max((self.whole_bytes - max(r["peak_bytes"], r.get("high_bytes", 0))
+                    for r in self.c["runs"] if all(r[k] == p[k] for k in keys)), default=-math.inf)
 
     def check_end(self):
         c = self.c

@@ -24,13 +24,13 @@ def simulate(model: Model, *, sets: Sets = None, confidence: Optional[float] = N
 
 def plan(model: Model, *, sets: Sets = None, objective: Optional[str] = None,
          budget: Union[int, str, None] = None, margin: Optional[str] = None,
-         confidence: Optional[float] = None, seconds: Optional[int] = None,
+         prefer: Optional[str] = None, confidence: Optional[float] = None, seconds: Optional[int] = None,
          thorough: bool = False, prices: bool = False, full: bool = True) -> Plan:
     """The fastest configuration that fits, proven, over what plan.search of the model frees (or
     all). seconds: of search, then the best so far."""
     options = {"sets": sets, "objective": objective, "budget": budget, "margin": margin,
-               "confidence": confidence, "seconds": seconds, "thorough": thorough,
-               "prices": prices, "full": full}
+               "prefer": prefer, "confidence": confidence, "seconds": seconds,
+               "thorough": thorough, "prices": prices, "full": full}
     return Plan(*call("plan", *read_model(model), options))
 
 

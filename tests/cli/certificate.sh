@@ -32,6 +32,9 @@ out_has 'meshes enumerated again'
 out_has 'trusted'
 out_has 'the plan simulated again'
 
+certify "$work/small.yaml" --budget 500MiB
+holds 'more room than the fastest'
+out_has 'what is taken for its room'
 certify "$work/small.yaml" --set 'plan.search={mesh: [fsdp, tensor]}'
 holds 'written policies'
 certify "$work/small.yaml" --objective memory

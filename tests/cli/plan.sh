@@ -37,7 +37,7 @@ import json, sys
 filled = json.load(open('$work/out'))['filled_in']
 sys.exit(filled.get('precision.params') != 'f32' or filled.get('compiler') != 'xla-tpu' or 'batch.seq' in filled)"
 keys=$(sed -n 's/^  "\([a-z_]*\)":.*/\1/p' "$work/out" | tr '\n' ' ')
-ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives refused roomier prices '
+ok 'the keys are the promised ones' test "$keys" = 'name version compiler device configuration status gap objective budget_bytes margin filled_in considered pruned seconds counts plan_name plan prediction alternatives refused roomier fastest prices '
 ok 'each cell has its line in the certificate' test \
     "$(grep -o '"by":' "$work/proof.json" | wc -l)" = "$(number cells)"
 step=$(number step_seconds)
@@ -63,28 +63,46 @@ for r in answer["refused"]:
     assert r["verdict"] == ("tight" if tight else "does not fit"), r
     step, more = r["step_seconds"], r["too_much_bytes"]
 print(len(answer["refused"]))
-r = answer["roomier"]
-if r:
+fast = answer["fastest"]
+for r in [r for r in (answer["roomier"], fast) if r]:
     said = subprocess.run([sys.argv[2], "simulate", "-", "--json"], input=json.dumps(r["plan"]), text=True,
                           stdout=subprocess.PIPE).stdout
     s = json.loads(said)
     assert s["peak_bytes"] == r["peak_bytes"] and abs(s["step_seconds"] / r["step_seconds"] - 1) < 1e-9, r
-    assert 0 <= r["worse_by"] <= 0.01, r
-    assert answer["prediction"]["peak_bytes"] - r["peak_bytes"] > answer["budget_bytes"] // 50, r
-    print("roomier")
+    less = answer["prediction"]["peak_bytes"] - r["peak_bytes"]
+    assert 0 <= (-r["worse_by"] if r == fast else r["worse_by"]) <= 0.01, r
+    assert (-less if r == fast else less) > answer["budget_bytes"] // 50, r
+    print("fastest" if r == fast else "roomier")
 END
 expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
 out_has 3
 expect 0 hbmsim plan "$work/small.yaml" --budget 261743360
 out_has 'Faster, and refused for memory:'
 out_has ' MiB too much)'
-# Hardly slower, and smaller.
+# Hardly slower, and smaller: what is taken, unless speed is preferred or the budget is to be filled.
 expect 0 hbmsim plan "$work/small.yaml" --json --budget 500MiB
+cp "$work/out" "$work/refused.json"
+taken=$(number peak_bytes)
+expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
+out_has fastest
+expect 0 hbmsim plan "$work/small.yaml" --budget 500MiB
+out_has 'more than with the fastest that fits, 0.'
+out_has '% slower (plan.prefer=speed takes that)'
+out_has 'Fastest:'
+out_has 'All this is said of the fastest'
+expect 0 hbmsim plan "$work/small.yaml" --budget 500MiB --emit yaml -o "$work/taken.yaml"
+expect 0 hbmsim simulate "$work/taken.yaml" --json
+ok 'what is emitted is what was taken' test "$(number peak_bytes)" = "$taken"
+expect 0 hbmsim plan "$work/small.yaml" --json --budget 500MiB --prefer speed
 cp "$work/out" "$work/refused.json"
 expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
 out_has roomier
-expect 0 hbmsim plan "$work/small.yaml" --budget 500MiB
+expect 0 hbmsim plan "$work/small.yaml" --budget 500MiB --set plan.prefer=speed
 out_has 'With more room:'
+expect 0 hbmsim plan "$work/small.yaml" --budget 500MiB --margin none --json
+out_has '"fastest": null'
+expect 2 hbmsim plan "$work/small.yaml" --prefer memory
+err_has 'plan.prefer'
 expect 0 hbmsim plan "$work/small.yaml" --json --budget 261743360 --margin none
 out_has '"verdict": "tight"'
 expect 0 hbmsim plan "$work/small.yaml" --json --margin 90%
