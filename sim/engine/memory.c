@@ -206,7 +206,7 @@ static void pack_heap(struct measure *m)
     if (!count)
         out->peak_op = -1;
     if (m->habit.unpacked) {
-        out->temp_bytes = out->live_temp_bytes;
+        out->temp_bytes = hb_larger(out->live_temp_bytes, m->p->filled_bytes);
         hb_arena_rewind(m->arena, mark);
         return;
     }
@@ -217,6 +217,7 @@ static void pack_heap(struct measure *m)
     out->temp_bytes = hb_heap_pack(m->arena, items, count, m->habit.heap, align);
     keep_offsets(m, items, count);
     repack_heap(m, items, count);
+    out->temp_bytes = hb_larger(out->temp_bytes, m->p->filled_bytes);
     hb_arena_rewind(m->arena, mark);
     for (uint32_t i = 0; i < m->p->buf_count; i++)
         if (m->p->bufs[i].alias_of != HB_NONE)

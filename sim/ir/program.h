@@ -201,6 +201,7 @@ struct hb_program {
     enum hb_share share;          /* under which it was lowered: asked where it stayed as written */
     int64_t argument_extra_bytes; /* index tables and the like, in no buffer */
     int64_t repack_bytes;         /* above it the heap is packed anew, by size; 0: never */
+    int64_t filled_bytes;         /* so much of temporaries is filled with what could wait */
     struct hb_caching caching;
     struct hb_live *lives; /* with it: of each buffer, by where it starts, arguments anywhere */
 };
