@@ -406,11 +406,12 @@ bool hb_lower(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec
         if (!lower_once(arena, diag, own, own, out))
             return false;
     }
-    /* CUDA's second pass hides as long as its limit is not passed: zeros stand early until it is
-     * reached (olmo2-13b in two runs, fsdp 4 of B200: limit, written, all late and compiled 137.5
-     * 139.0 125.8 137.0 GiB; codellama-34b over 4 and tensor 2 137.9 140.1 128.1 137.1;
-     * deepseek-llm-7b on four H100, 4 microbatches, 61.1 of 62.2, 57.7 and 60.6). */
-    if (asks && own->share == HB_SHARE_EXCEEDED && !hb_again_exceeds(out, limit))
+    /* CUDA's second pass hides as long as its limit is not passed: zeros of other runs stand early
+     * until it is reached (olmo2-13b in two runs, fsdp 4 of B200: limit, written, all late and
+     * compiled 137.5 139.0 125.8 137.0 GiB; codellama-34b over 4 and tensor 2 137.9 140.1 128.1
+     * 137.1; deepseek-llm-7b on four H100, 4 microbatches, 61.1 of 62.2, 57.7 and 60.6). */
+    if (asks && own->share == HB_SHARE_EXCEEDED && own->model.block_count > 1 &&
+        !hb_again_exceeds(out, limit))
         out->filled_bytes = limit;
     return true;
 }
