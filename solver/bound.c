@@ -353,6 +353,7 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
     struct hb_op_floor *ops = hb_op_floor_open(scratch, &own);
     int64_t fixed = own.split ? unlent_bytes(scratch, l, false) : out->fixed_bytes;
     int64_t most = hb_add_sat(fixed, hb_op_floor_bytes(ops));
+    hb_op_floor_forget(ops, hb_larger(out->live_bytes, ask->known_bytes) - fixed);
     for (int i = 0; i < OTHERS && most > out->live_bytes && most > ask->known_bytes; i++) {
         struct hb_program *other = hb_arena_alloc(scratch, 1, sizeof *other);
         struct hb_remat policy = {others[i], 0, 0};

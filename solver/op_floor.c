@@ -38,6 +38,7 @@ struct ops {
     uint32_t operands_at;
     uint32_t read_count, write_count;
     uint32_t first, last; /* positions */
+    bool there;           /* there is one */
     bool unlike;          /* some has another number of operands */
 };
 
@@ -247,23 +248,34 @@ static void join_operands(struct ops *o, const struct hb_op *op, int64_t *least,
         least[i] = hb_smaller(least[i], own[i]);
 }
 
-static struct ops *list_ops(struct hb_arena *arena, struct side *side, struct hb_names *names,
+/* The names of those of every policy. */
+static struct hb_names name_every(const struct hb_op_floor *s)
+{
+    struct hb_names names;
+    hb_names_init(&names, s->arena, s->every_count);
+    for (uint32_t i = 0; i < s->every_count; i++) {
+        const struct hb_op *op = &s->ask.all->ops[s->every[i].op];
+        hb_names_put(&names, op->name, (uint32_t)op->phase);
+    }
+    return names;
+}
+
+/* Of those names. */
+static struct ops *list_ops(struct hb_arena *arena, struct side *side, const struct hb_names *names,
                             int64_t *least)
 {
     const struct hb_program *p = side->p;
     uint32_t count = 0;
-    hb_names_init(names, arena, p->op_count);
     struct ops *list = hb_arena_alloc(arena, names->room, sizeof *list);
-    int64_t *own = hb_arena_alloc(arena, p->ref_count, sizeof *own);
+    int64_t *own = hb_arena_raw(arena, p->ref_count, sizeof *own);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        if (!hb_op_is_work(op))
+        size_t at = hb_op_is_work(op) ? hb_names_place(names, op->name, (uint32_t)op->phase) : 0;
+        if (!hb_op_is_work(op) || !names->names[at])
             continue;
-        size_t at = hb_names_place(names, op->name, (uint32_t)op->phase);
         list_operands(side, i, own);
-        if (!names->names[at]) {
-            hb_names_put(names, op->name, (uint32_t)op->phase);
-            list[at] = (struct ops){count, op->read_count, op->write_count, i, i, false};
+        if (!list[at].there) {
+            list[at] = (struct ops){count, op->read_count, op->write_count, i, i, true, false};
             for (uint32_t k = 0; k < op->read_count + op->write_count; k++)
                 least[count++] = own[k];
         }
@@ -331,10 +343,10 @@ void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const s
                       uint32_t live_count)
 {
     struct side side = open_side(s->arena, p, live, live_count);
-    struct hb_names names, gradient_names, value_names;
+    struct hb_names names = name_every(s), gradient_names, value_names;
     if (!s->there)
         take_gradients(s);
-    int64_t *least = hb_arena_alloc(s->arena, p->ref_count, sizeof *least);
+    int64_t *least = hb_arena_raw(s->arena, p->ref_count, sizeof *least);
     const struct ops *list = list_ops(s->arena, &side, &names, least);
     const struct gradient *others =
         list_lives(s->arena, &side, is_gradient, s->ask.split, &gradient_names);
@@ -346,7 +358,7 @@ void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const s
         const struct hb_op *op = &s->ask.all->ops[e->op];
         size_t at = hb_names_place(&names, op->name, (uint32_t)op->phase);
         const struct ops *o = &list[at];
-        e->gone = e->gone || !names.names[at] || o->unlike || o->read_count != op->read_count ||
+        e->gone = e->gone || !o->there || o->unlike || o->read_count != op->read_count ||
                   o->write_count != op->write_count;
         if (e->gone)
             continue;
@@ -389,6 +401,17 @@ static int64_t gradients_of(const struct hb_op_floor *s, const bool *there)
         if (there[k])
             sum = hb_add_sat(sum, s->gradients[k].bytes);
     return sum;
+}
+
+/* As more programs are joined no sum grows. */
+void hb_op_floor_forget(struct hb_op_floor *s, int64_t bytes)
+{
+    int64_t all = all_gradients(s);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < s->every_count; i++)
+        if (hb_add_sat(operands_of(s, &s->every[i]), all) > bytes)
+            s->every[left++] = s->every[i];
+    s->every_count = left;
 }
 
 int64_t hb_op_floor_bytes(const struct hb_op_floor *s)

@@ -50,6 +50,8 @@ struct hb_op_floor *hb_op_floor_open(struct hb_arena *arena, const struct hb_op_
 /* Another of the programs. */
 void hb_op_floor_join(struct hb_op_floor *s, const struct hb_program *p, const struct hb_live *live,
                       uint32_t live_count);
+/* Ops that do not come to more than these bytes now never will: nothing more is asked of them. */
+void hb_op_floor_forget(struct hb_op_floor *s, int64_t bytes);
 /* By the programs that were joined. Each makes it less, or nothing; before the first it is no more
  * than a sum that is above. */
 int64_t hb_op_floor_bytes(const struct hb_op_floor *s);
