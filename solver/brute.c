@@ -23,6 +23,8 @@ struct walk {
      * matter it counts as if it were. */
     const struct hb_least *least;
     const int64_t *ceiling;
+    const struct hb_brute_limits *limits; /* what needs more than these in this slot, too */
+    const uint32_t *tight_slot;
     uint64_t *place; /* the next one's; null: they do not matter */
 };
 
@@ -99,9 +101,19 @@ static uint64_t count_cuts(const struct walk *w, int32_t steps)
 static void walk_pair(struct walk *w, int block, uint32_t count, uint32_t one, uint32_t other)
 {
     int32_t steps = hb_block_steps(&w->spec->model.blocks[block]);
+    bool last = w->least && block + 1 == w->spec->model.block_count;
+    struct hb_cuts_ask ask = {w->s, w->parts, count, one, other};
+    struct hb_segment_cuts cuts = {.slot = HB_NONE};
     for (int32_t n = 1; n < steps && !w->ended; n++) {
         if (!w->s->admits[n] || !w->s->admits[steps - n])
             continue;
+        if (last && cuts.slot != *w->tight_slot)
+            hb_segment_cuts_open(&ask, *w->tight_slot, &cuts);
+        if (last && (hb_segment_cut_ns(&cuts, n, steps - n) > *w->ceiling ||
+                     hb_segment_cut_bytes(&cuts, n, steps - n) > w->limits->budget_bytes)) {
+            pass_over(w, block + 1, 1);
+            continue;
+        }
         w->parts[count] = (struct hb_part){one, n};
         w->parts[count + 1] = (struct hb_part){other, steps - n};
         w->split = true;
@@ -374,6 +386,8 @@ static void walk_below(struct hb_arena *arena, struct best *b)
                      .context = b,
                      .least = &least,
                      .ceiling = &b->most_ns,
+                     .limits = b->limits,
+                     .tight_slot = &b->tight_slot,
                      .place = b->alone ? NULL : &b->place};
     walk_block(&w, 0, 0, true);
 }

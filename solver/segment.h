@@ -158,6 +158,27 @@ bool hb_segment_fits(const struct hb_segment *s, const struct hb_part *parts, ui
 /* Its bound alone, which costs less. */
 int64_t hb_segment_bound_ns(const struct hb_segment *s, const struct hb_part *parts,
                             uint32_t count);
+/* One block's split between two items at any step, behind parts of the blocks before it and with
+ * none after it: of each cut, for a few additions, the path and what lives in one slot. */
+struct hb_cuts_ask {
+    const struct hb_segment *segment;
+    const struct hb_part *before;
+    uint32_t before_count;
+    uint32_t one, other;
+};
+struct hb_segment_cuts {
+    const struct hb_segment *segment;
+    uint32_t slot;
+    int64_t path_ns, base_bytes; /* without the two */
+    int64_t high_bytes;          /* the most of the parts before, seen from base_bytes */
+    const int64_t *ns[2], *fixed[2], *live[2]; /* of the two */
+};
+void hb_segment_cuts_open(const struct hb_cuts_ask *ask, uint32_t slot,
+                          struct hb_segment_cuts *out);
+/* So many steps under the first, and under the second; the path is no more than the bound, the
+ * bytes are no more than the peak. */
+int64_t hb_segment_cut_ns(const struct hb_segment_cuts *c, int32_t steps, int32_t rest);
+int64_t hb_segment_cut_bytes(const struct hb_segment_cuts *c, int32_t steps, int32_t rest);
 /* Of a floor's segment: what each configuration of the cell needs at least. */
 void hb_segment_floor(const struct hb_segment *s, const struct hb_spec *spec, struct hb_price *out);
 /* All layers that a policy may keep, for the floor. */

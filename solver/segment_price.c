@@ -364,6 +364,76 @@ bool hb_segment_fits(const struct hb_segment *s, const struct hb_part *parts, ui
     return true;
 }
 
+/* --- cuts of one block --- */
+
+/* Of the parts before the two, whose bytes before and after their turns make the base: with those
+ * before it is theirs alone that are after (rising), with those after it all are before. */
+static void open_before(const struct hb_cuts_ask *ask, struct hb_segment_cuts *out)
+{
+    const struct hb_segment *s = ask->segment;
+    const struct hb_slot *slot = &s->slots[out->slot];
+    size_t state = hb_segment_row(s);
+    int state_of_rest = !slot->turns ? HB_PART_OWN : slot->rising ? HB_PART_AFTER : HB_PART_BEFORE;
+    int64_t now = s->live[HB_BYTES_DEVICE][out->slot];
+    out->base_bytes = now;
+    out->high_bytes = INT64_MIN / 2;
+    for (uint32_t i = 0; i < ask->before_count; i++) {
+        const int64_t *t = states_of(s, &ask->before[i], HB_BYTES_DEVICE, out->slot);
+        out->base_bytes += t[(size_t)state_of_rest * state];
+        now += slot->turns ? t[HB_PART_BEFORE * state] : 0;
+    }
+    for (uint32_t i = 0; i < ask->before_count && slot->turns; i++) {
+        uint32_t at = slot->rising ? i : ask->before_count - 1 - i;
+        const int64_t *t = states_of(s, &ask->before[at], HB_BYTES_DEVICE, out->slot);
+        now -= t[HB_PART_BEFORE * state];
+        out->high_bytes = hb_larger(out->high_bytes, now + t[HB_PART_OWN * state]);
+        now += t[HB_PART_AFTER * state];
+    }
+    out->base_bytes += fixed_of_parts(s, ask->before, ask->before_count, HB_BYTES_DEVICE);
+    out->high_bytes += fixed_of_parts(s, ask->before, ask->before_count, HB_BYTES_DEVICE);
+}
+
+void hb_segment_cuts_open(const struct hb_cuts_ask *ask, uint32_t slot, struct hb_segment_cuts *out)
+{
+    const struct hb_segment *s = ask->segment;
+    const uint32_t items[] = {ask->one, ask->other};
+    *out = (struct hb_segment_cuts){.segment = s, .slot = slot, .path_ns = s->bound_ns[0]};
+    for (uint32_t i = 0; i < ask->before_count; i++) {
+        const int64_t *by_steps = s->items[ask->before[i].item].bound_ns[0];
+        out->path_ns += by_steps ? by_steps[ask->before[i].steps] : 0;
+    }
+    for (int k = 0; k < 2; k++) {
+        const struct hb_item *item = &s->items[items[k]];
+        out->ns[k] = item->bound_ns[0];
+        out->fixed[k] = item->fixed[HB_BYTES_DEVICE];
+        out->live[k] =
+            item->live[HB_BYTES_DEVICE] + (size_t)slot * HB_PART_STATES * hb_segment_row(s);
+    }
+    open_before(ask, out);
+}
+
+int64_t hb_segment_cut_ns(const struct hb_segment_cuts *c, int32_t steps, int32_t rest)
+{
+    return c->path_ns + (c->ns[0] ? c->ns[0][steps] : 0) + (c->ns[1] ? c->ns[1][rest] : 0);
+}
+
+int64_t hb_segment_cut_bytes(const struct hb_segment_cuts *c, int32_t steps, int32_t rest)
+{
+    const struct hb_segment *s = c->segment;
+    const struct hb_slot *slot = &s->slots[c->slot];
+    size_t state = hb_segment_row(s), at = hb_segment_at(s, steps), left = hb_segment_at(s, rest);
+    const int64_t *one = c->live[0] + at, *other = c->live[1] + left;
+    int64_t base = c->base_bytes, fixed = c->fixed[0][at] + c->fixed[1][left];
+    if (!slot->turns)
+        return fixed + base + one[HB_PART_OWN * state] + other[HB_PART_OWN * state];
+    int end = slot->rising ? HB_PART_BEFORE : HB_PART_AFTER; /* of the two, in the others' turns */
+    int64_t beside = c->high_bytes + one[(size_t)end * state] + other[(size_t)end * state];
+    const int64_t *first = slot->rising ? one : other, *second = slot->rising ? other : one;
+    int64_t own = base + first[HB_PART_OWN * state] + second[HB_PART_BEFORE * state];
+    int64_t then = base + first[HB_PART_AFTER * state] + second[HB_PART_OWN * state];
+    return fixed + hb_larger(beside, hb_larger(own, then));
+}
+
 /* In the turns themselves a policy may need less than the floor's own, and when the
  * ends' buffers live may follow from the policy: only what the groups hold in the
  * slots of the ends counts. */

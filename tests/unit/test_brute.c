@@ -235,6 +235,30 @@ static void check_walks(const struct made *m, struct sample *s)
     assert_int_equal(visits, s->count > 0);
 }
 
+/* Of the last block where it is split: in each slot no more than the peak, in the peak's own all of
+ * it; and the path. */
+static void check_cuts(const struct made *m, const struct priced *p)
+{
+    const struct hb_part *one = &p->parts[p->count - 2], *other = one + 1;
+    if (p->count < 2 || m->s.items[one->item].block != m->s.items[other->item].block ||
+        m->s.items[one->item].block + 1 != (uint32_t)m->spec.model.block_count)
+        return;
+    struct hb_cuts_ask ask = {&m->s, p->parts, p->count - 2, one->item, other->item};
+    struct hb_segment paths = m->s;
+    paths.bounds[0] = 0;
+    paths.bound_count = 1;
+    for (uint32_t q = 0; q < m->s.slot_count; q++) {
+        struct hb_segment_cuts cuts;
+        hb_segment_cuts_open(&ask, q, &cuts);
+        int64_t bytes = hb_segment_cut_bytes(&cuts, one->steps, other->steps);
+        assert_int_equal(hb_segment_cut_ns(&cuts, one->steps, other->steps),
+                         hb_segment_bound_ns(&paths, p->parts, p->count));
+        assert_true(bytes <= p->price.live_bytes);
+        if (q == p->price.peak_slot)
+            assert_int_equal(bytes, p->price.live_bytes);
+    }
+}
+
 static void check_prices(const struct made *m, struct sample *s)
 {
     for (uint32_t i = 0; i < s->count; i++) {
@@ -255,6 +279,7 @@ static void check_prices(const struct made *m, struct sample *s)
             assert_int_equal(fits.host_bytes, p->price.host_bytes);
             assert_int_equal(fits.peak_slot, p->price.peak_slot);
         }
+        check_cuts(m, p);
     }
 }
 
