@@ -31,7 +31,7 @@ void hb_tape_reserve(struct hb_tape *t, uint32_t storages)
     t->storage_cap = storages;
     if (t->server)
         return;
-    hb_program_reserve_bufs(p, storages);
+    hb_program_reserve(p, storages);
     p->lives = hb_arena_raw(p->arena, storages, sizeof *p->lives);
     p->life_cap = storages;
 }

@@ -6,40 +6,43 @@
 #include "base/size.h"
 #include "sim/ir/lowering.h"
 
-static struct hb_buf make_buf(struct hb_lower *lo, const char *name, enum hb_category category,
-                              struct hb_shape shape, enum hb_tiling tiling)
+/* Where it stays: a step has thousands. */
+static uint32_t put_buf(struct hb_lower *lo, const char *name, enum hb_category category,
+                        const struct hb_shape *shape, enum hb_tiling tiling)
 {
-    struct hb_buf b = {.name = name,
-                       .why = "",
-                       .bytes = hb_shape_bytes(&shape, tiling),
-                       .plain_bytes = hb_shape_plain_bytes(&shape),
-                       .slices = shape.slices,
-                       .rank = shape.rank,
-                       .dtype = shape.dtype,
-                       .tiling = tiling,
-                       .category = category,
-                       .alias_of = HB_NONE};
-    for (int i = 0; i < shape.rank; i++)
-        b.dim[i] = shape.dim[i];
-    if (!hb_size_ok(b.bytes)) {
+    uint32_t at = hb_program_new_buf(lo->p);
+    struct hb_buf *b = &lo->p->bufs[at];
+    *b = (struct hb_buf){.name = name,
+                         .why = "",
+                         .bytes = hb_shape_bytes(shape, tiling),
+                         .plain_bytes = hb_shape_plain_bytes(shape),
+                         .slices = shape->slices,
+                         .rank = shape->rank,
+                         .dtype = shape->dtype,
+                         .tiling = tiling,
+                         .category = category,
+                         .alias_of = HB_NONE};
+    for (int i = 0; i < shape->rank; i++)
+        b->dim[i] = shape->dim[i];
+    if (!hb_size_ok(b->bytes)) {
         if (!lo->too_large)
             hb_error(lo->diag, (struct hb_loc){0}, "the size of '%s' exceeds 2^61 bytes", name);
         lo->too_large = true;
-        b.bytes = b.plain_bytes = 0;
+        b->bytes = b->plain_bytes = 0;
     }
-    return b;
+    return at;
 }
 
 uint32_t hb_temp_tiled(struct hb_lower *lo, const char *name, enum hb_category category,
                        struct hb_shape shape, enum hb_tiling tiling)
 {
-    return hb_program_add_buf(lo->p, make_buf(lo, name, category, shape, tiling));
+    return put_buf(lo, name, category, &shape, tiling);
 }
 
 uint32_t hb_temp(struct hb_lower *lo, const char *name, enum hb_category category,
                  struct hb_shape shape)
 {
-    return hb_temp_tiled(lo, name, category, shape, lo->habits->tiling);
+    return put_buf(lo, name, category, &shape, lo->habits->tiling);
 }
 
 uint32_t hb_temp_in_place(struct hb_lower *lo, const char *name, enum hb_category category,
@@ -47,22 +50,23 @@ uint32_t hb_temp_in_place(struct hb_lower *lo, const char *name, enum hb_categor
 {
     if (place == HB_NONE)
         HB_BUG("'%s' in place of nothing", name);
-    struct hb_buf b = lo->p->bufs[place];
-    b.name = name;
-    b.category = category;
-    b.alias_of = place;
-    b.argument = false;
-    b.output = false;
-    return hb_program_add_buf(lo->p, b);
+    uint32_t at = hb_program_add_buf(lo->p, lo->p->bufs[place]);
+    struct hb_buf *b = &lo->p->bufs[at];
+    b->name = name;
+    b->category = category;
+    b->alias_of = place;
+    b->argument = false;
+    b->output = false;
+    return at;
 }
 
 uint32_t hb_argument(struct hb_lower *lo, const char *name, enum hb_category category,
                      struct hb_shape shape, enum hb_space space)
 {
-    struct hb_buf b = make_buf(lo, name, category, shape, lo->habits->tiling);
-    b.space = space;
-    b.argument = true;
-    return hb_program_add_buf(lo->p, b);
+    uint32_t at = put_buf(lo, name, category, &shape, lo->habits->tiling);
+    lo->p->bufs[at].space = space;
+    lo->p->bufs[at].argument = true;
+    return at;
 }
 
 void hb_emit_read(struct hb_emit *e, uint32_t buf)

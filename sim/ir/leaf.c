@@ -76,14 +76,14 @@ static int64_t share(struct hb_split d, int64_t more_ways)
 
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered)
 {
-    struct hb_shape s = {.dtype = dtype};
-    for (int i = 0; i < l->rank; i++) {
+    struct hb_shape s = {.dtype = dtype, .rank = l->rank};
+    for (int i = 0; i < HB_LEAF_RANK && i < l->rank; i++) {
         struct hb_split d = l->dim[i];
         if (gathered && i == l->gather_dim)
             d.ways /= l->fsdp_ways;
         if (gathered && i == 0 && l->expert_ways > 0)
             d.ways /= l->expert_ways;
-        s.dim[s.rank++] = share(d, 1);
+        s.dim[i] = share(d, 1);
     }
     return s;
 }

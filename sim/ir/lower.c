@@ -359,9 +359,10 @@ static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
 static bool lower_once(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                        const struct hb_spec *whole, struct hb_program *out)
 {
+    enum { BUFS_OF_LAYER = 256 }; /* what deepseek-v3 has with states on the host */
     struct hb_lower lo;
     begin(arena, diag, spec, whole, out, &lo);
-    hb_program_reserve(out, (uint32_t)spec->model.block_count + 1);
+    hb_program_reserve(out, BUFS_OF_LAYER * ((uint32_t)spec->model.block_count + 1));
     out->repack_bytes = hb_chip_repack_bytes(lo.chip);
     for (int i = 0; i < HB_AX_COUNT; i++)
         out->mesh[i] = spec->mesh[i];

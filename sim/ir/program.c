@@ -13,31 +13,24 @@ void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *n
         .arena = arena, .name = name, .compiler = compiler, .open_loop = HB_NONE};
 }
 
-/* Of a layer with both its passes: what deepseek-v3 has with states on the host. */
-enum { OPS_OF_LAYER = 256, BUFS_OF_LAYER = 256, REFS_OF_LAYER = 512 };
-
-static void make_room(struct hb_program *p, uint32_t ops, uint32_t bufs, uint32_t refs)
+void hb_program_reserve(struct hb_program *p, uint32_t bufs)
 {
-    p->ops = hb_arena_raw(p->arena, p->op_cap = ops, sizeof *p->ops);
+    p->ops = hb_arena_raw(p->arena, p->op_cap = bufs, sizeof *p->ops);
     p->bufs = hb_arena_raw(p->arena, p->buf_cap = bufs, sizeof *p->bufs);
-    p->refs = hb_arena_raw(p->arena, p->ref_cap = refs, sizeof *p->refs);
+    p->refs = hb_arena_raw(p->arena, p->ref_cap = 2 * bufs, sizeof *p->refs);
 }
 
-void hb_program_reserve(struct hb_program *p, uint32_t layers)
+uint32_t hb_program_new_buf(struct hb_program *p)
 {
-    make_room(p, OPS_OF_LAYER * layers, BUFS_OF_LAYER * layers, REFS_OF_LAYER * layers);
-}
-
-void hb_program_reserve_bufs(struct hb_program *p, uint32_t bufs)
-{
-    make_room(p, bufs, bufs, 2 * bufs);
+    p->bufs = hb_grow(p->arena, p->bufs, p->buf_count, &p->buf_cap, sizeof *p->bufs);
+    return p->buf_count++;
 }
 
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf)
 {
-    p->bufs = hb_grow(p->arena, p->bufs, p->buf_count, &p->buf_cap, sizeof *p->bufs);
-    p->bufs[p->buf_count] = buf;
-    return p->buf_count++;
+    uint32_t at = hb_program_new_buf(p);
+    p->bufs[at] = buf;
+    return at;
 }
 
 static inline void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t count)

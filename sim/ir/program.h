@@ -208,12 +208,11 @@ struct hb_program {
 
 void hb_program_init(struct hb_program *p, struct hb_arena *arena, const char *name,
                      enum hb_compiler compiler);
-/* Room for about so many layers, in a program that is still empty. */
-void hb_program_reserve(struct hb_program *p, uint32_t layers);
-/* Room for an op for each of so many buffers, and two references. */
-void hb_program_reserve_bufs(struct hb_program *p, uint32_t bufs);
+/* Room for an op for each of so many buffers, and two references, in one that is still empty. */
+void hb_program_reserve(struct hb_program *p, uint32_t bufs);
 /* Adds a buffer or an op; returns its index. The op takes the open loop as its own. */
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf);
+uint32_t hb_program_new_buf(struct hb_program *p); /* its caller fills it */
 uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op);
 /* The same of an op with what it reads and writes, as many as it says. */
 uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const uint32_t *reads,
