@@ -34,6 +34,7 @@ enum { MOST_CAUSES = 64 };
 
 struct causes {
     struct node list[MOST_CAUSES];
+    int64_t end_ns[MOST_CAUSES]; /* before the op itself ran, which may be among them */
     uint32_t count;
 };
 
@@ -63,17 +64,16 @@ static void list_causes(const struct walk *w, uint32_t index, struct causes *c)
 static void run_op(struct walk *w, uint32_t op)
 {
     struct causes causes;
-    int64_t ends[MOST_CAUSES] = {0};
     list_causes(w, op, &causes);
-    for (uint32_t i = 0; i < causes.count; i++) /* the op itself may be among them */
-        ends[i] = w->s->end_ns[causes.list[i].op];
+    for (uint32_t i = 0; i < causes.count; i++)
+        causes.end_ns[i] = w->s->end_ns[causes.list[i].op];
     hb_streams_run(w->s, op);
     int64_t start = w->s->start_ns[op];
     struct node *cause = &w->cause[(size_t)w->trip * (w->end - w->first) + (op - w->first)];
     *cause = rest;
     w->ran[op - w->first] = w->trip;
     for (uint32_t i = 0; i < causes.count; i++)
-        if (ends[i] == start) {
+        if (causes.end_ns[i] == start) {
             *cause = causes.list[i];
             return;
         }
