@@ -354,14 +354,26 @@ static void find_gap(struct hb_search *s)
 
 /* --- policies --- */
 
+static bool is_same_cell(const struct hb_cell *a, const struct hb_cell *b)
+{
+    return hb_nodes_same(a, b) && a->loss_chunks == b->loss_chunks && a->form == b->form &&
+           a->outer == b->outer && a->optimizer_offload == b->optimizer_offload;
+}
+
+/* As many of the same cell are the same, in the search among steps as written too. */
 static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
 {
+    struct hb_made_menus *made = &s->plan->made;
+    const struct hb_cell *own = &s->plan->space.cells[cell];
     struct hb_spec spec;
     hb_search_priced_spec(s, cell, HB_SHARE_KEPT, &spec);
-    uint32_t tried = 0;
-    s->plan->menus = s->plan->searched = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
-                                                      s->plan->space.remat ? most : 1, &tried);
-    s->plan->counts.policies_tried += tried;
+    if (!made->menus || made->most != most || !is_same_cell(&made->cell, own)) {
+        *made = (struct hb_made_menus){.cell = *own, .most = most};
+        made->menus = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
+                                   s->plan->space.remat ? most : 1, &made->tried);
+    }
+    s->plan->menus = s->plan->searched = made->menus;
+    s->plan->counts.policies_tried += made->tried;
 }
 
 /* How many nodes are looked at closely to find one that is near the plan. */
@@ -518,6 +530,7 @@ static void begin_as_written(struct hb_search *s)
     own.most_alternatives = 0;
     own.lp_stem = NULL;
     own.other = s->plan;
+    own.made = s->plan->made;
     if (!s->spreads || hb_search_is_exact(s) || is_late(s) ||
         !hb_plan_find(s->arena, &own, &first) || !first.found)
         return;
@@ -623,7 +636,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     int64_t start_ns = ask->env->now_ns();
     if (ask->spec->compiler == HB_TORCH)
         return hb_torch_plan_find(arena, ask, out);
-    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
+    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE, .made = ask->made};
     out->limits = hb_arena_alloc(arena, 1, sizeof *out->limits);
     if (ask->like)
         out->space = ask->like->space;
