@@ -97,8 +97,7 @@ static void follow_places(const struct hb_graph *g, struct life *lives, int64_t 
     }
 }
 
-/* Values that die as another is made which may take their place, one of them: the pair counts once
- * then. */
+/* Values that die as another is made which may take one's place: the pair counts once then. */
 static void inherit(const struct hb_graph *g, const struct life *by_value, const bool *alone,
                     bool *gone_early)
 {

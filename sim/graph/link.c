@@ -393,8 +393,7 @@ static struct hb_remat first_policy(const struct hb_spec *spec)
     return spec->model.blocks[0].remat;
 }
 
-/* A spec of the cell, or a sample of one, as a whole: runs of one block are one again, and all
- * under one policy. */
+/* A spec of the cell, or a sample, as a whole: runs of a block are one, all under one policy. */
 static struct hb_spec whole_spec(const struct hb_link *l, const struct hb_spec *spec,
                                  struct hb_remat policy)
 {

@@ -41,8 +41,7 @@ struct hb_link {
 
 /* The cell stays where it is. */
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out);
-/* What it needs of a spec of that cell, in its own arena, and which of the orders it is in. False:
- * none is known. */
+/* What it needs of a spec of that cell, and in which order it is. False: none is known. */
 bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec, int *out_index);
 /* Of what hb_lower made of a spec of that cell; the same where no order is known. */
 void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,

@@ -1,5 +1,4 @@
-/* What makes a graph of a step's program: see step.c; and what XLA has there that the program does
- * not name: see parts.c. */
+/* What makes a graph of a step's program (step.c), and of what it does not name (parts.c). */
 #ifndef HB_SIM_GRAPH_MAKER_H
 #define HB_SIM_GRAPH_MAKER_H
 

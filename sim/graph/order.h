@@ -23,8 +23,7 @@ uint32_t *hb_graph_order_make(struct hb_arena *arena, const struct hb_graph *g,
                               enum hb_order_kind kind);
 const char *hb_graph_order_name(enum hb_order_kind kind);
 
-/* The three. The list does all computations, those inside first, the others one. out has room for
- * the ops. */
+/* The list does all computations, those inside first, the others one. out has room for the ops. */
 void hb_graph_order_list(struct hb_arena *scratch, const struct hb_graph *g, uint32_t *out);
 void hb_graph_order_depth(struct hb_arena *scratch, const struct hb_graph *g, uint32_t comp,
                           uint32_t *out);

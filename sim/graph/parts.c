@@ -225,8 +225,8 @@ uint32_t hb_parts_turned_weight(const struct maker *m, const struct hb_op *op)
 }
 
 /* Its gradient does, too: the moments are made by an op that turns it, and the weight by another,
- * which reads those (24 dumps of ROCm's scans). Makes the first; returns how many roots are left
- * to the second. */
+ * which reads those (24 dumps of ROCm's scans). Makes the first; returns what is left to the other.
+ */
 uint32_t hb_parts_add_moments(struct maker *m, const struct hb_op *op, uint32_t weight,
                               uint32_t count)
 {

@@ -265,8 +265,7 @@ static uint32_t add_given(struct maker *m)
     return at;
 }
 
-/* A vector's gradient is too small for the program to say that a TPU's loop over layers hands it
- * on: it is but zeros. */
+/* A vector's gradient, too small for the program to say that a TPU's loop hands it on: zeros. */
 static bool is_made_in_loop(const struct maker *m, const struct hb_op *op)
 {
     if (m->p->compiler != HB_XLA_TPU || op->phase != HB_PHASE_OPTIMIZER || op->loop != HB_NONE)

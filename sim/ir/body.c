@@ -211,8 +211,7 @@ static void sum_result(struct hb_body *b, enum hb_axis axis, struct hb_shape sha
         b->lo->p->ops[op].sent_bytes *= hb_layer_shares(b->lo, shape);
 }
 
-/* Parts of a product are summed where it becomes a tensor: here, or in the sum that it is fused
- * into. */
+/* Parts of a product are summed where it becomes a tensor: here, or in the sum it is fused into. */
 static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t made)
 {
     if (made == HB_NONE)
@@ -231,10 +230,13 @@ static void sum_results(struct hb_body *b, const struct hb_step_op *s, uint32_t 
 }
 
 /* XLA:GPU, layers side by side: what is kept is made where it stays (pr85/ep2pp4/mask,naive,causal:
- * one f32[1,2,8,4096,4096,4] of the scores of a layer that runs again, no second). */
+ * one f32[1,2,8,4096,4096,4] of the scores of a layer that runs again, no second); in a loop what
+ * its stack alone reads (mistral-7b, policy none: forwards three bf16[4,4096,14336]). */
 static uint32_t place_value(struct hb_body *b, int v)
 {
-    bool stays = b->own_stacks && b->stack[v] != HB_NONE;
+    const struct hb_value *value = &b->y->values[v];
+    bool inside = value->trace_only && value->fused && hb_fuses_slices(b->lo);
+    bool stays = (b->own_stacks || inside) && b->stack[v] != HB_NONE;
     if (stays && b->saved->keep[v] == HB_KEEP_DEVICE)
         return b->stack[v];
     if (!has_room(b, (uint32_t)v) || b->lo->phase != HB_PHASE_FORWARD)
@@ -242,8 +244,7 @@ static uint32_t place_value(struct hb_body *b, int v)
     return hb_temp_in_place(b->lo, hb_body_name(b, v, ""), HB_CAT_WORKING, b->room[v]);
 }
 
-/* The buffers of a step's outputs: none for what its readers make again; place (or HB_NONE) is
- * where the first lies. */
+/* Buffers of a step's outputs: none for what readers make again; the first's is place or none. */
 static void make_outputs(struct hb_body *b, const struct hb_step_op *s, uint32_t place)
 {
     for (int i = 0; i < s->out_count; i++) {
@@ -425,7 +426,8 @@ static bool is_read_stacked(const struct hb_body *b, int v)
 {
     if (v == b->y->input)
         return !turns_rows(b);
-    return b->y->values[v].read_stacked || hb_saved_inside(b->y, v);
+    return b->y->values[v].read_stacked ||
+           hb_saved_inside(b->y, b->saved, v, hb_fuses_slices(b->lo));
 }
 
 /* A value of which each device kept its part. */
@@ -484,12 +486,7 @@ void hb_body_bring(struct hb_body *b, int v)
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i)
 {
     bool traced = s->trace_serves && s->out_count > 1 && b->saved->keep[s->out[1]] != HB_KEEP_NO;
-    /* The fusion of the MLP's gradients takes layers out of the stacks by itself (fsdp 8 without
-     * constraints, remat=names:mlp_gate,mlp_up and dots: bf16[32,4096,12288] of its results and the
-     * summed gradient alone). */
-    bool sliced = b->lo->batch_whole && s->kind == HB_STEP_MIX && s->in_count == 2 &&
-                  b->saved->keep[s->in[i]] == HB_KEEP_DEVICE;
-    return (s->back_in & 1u << i) != 0 && !traced && !sliced;
+    return (s->back_in & 1u << i) != 0 && !traced;
 }
 
 /* The scores that policy dots keeps of the blocks, in the order of the backward loop: one fusion

@@ -261,8 +261,7 @@ static void back_product(struct hb_body *b, const struct hb_step_op *s, uint32_t
         put_late(b, s, g);
 }
 
-/* XLA:GPU, where weight gradients wait: what they are made from waits with them, each gradient in a
- * place of its own. */
+/* XLA:GPU, where weight gradients wait: what they are made from waits, each in its own place. */
 static bool waits_whole(const struct hb_body *b)
 {
     return b->defer && b->lo->habits->recompute_first;
@@ -301,8 +300,7 @@ void hb_body_late(struct hb_body *b)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
 }
 
-/* Working tensors after the gradient of the last input, when the weight gradients that waited are
- * made. */
+/* Working tensors after the last input's gradient, when weight gradients that waited are made. */
 static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
@@ -380,8 +378,7 @@ static const struct hb_step_op *take_inlined(struct hb_body *b, struct hb_emit *
     return product;
 }
 
-/* Nothing flows back into a mask; where that serves as the weights, too, theirs does (MaxText's
- * pairs of experts). */
+/* Nothing flows back into a mask, unless it serves as the weights, too (MaxText's pairs). */
 static bool takes_none(const struct hb_body *b, int v)
 {
     int from = b->y->values[v].producer;
@@ -426,6 +423,19 @@ static void read_outputs(struct hb_body *b, struct hb_emit *e, const struct hb_s
         hb_emit_read(e, b->parts[--b->part_count]);
 }
 
+/* XLA:GPU: nothing is written over a copy from the host (mistral-7b, fsdp 2, gate and up there:
+ * five bf16[4,4096,14336]); a gate made again gives its place where up comes from there, or where
+ * the activation is kept, so that no later fusion reads it (names:mlp_act: three, not four). */
+static bool is_in_place(const struct hb_body *b, const struct hb_step_op *s, int i)
+{
+    const enum hb_keep *keep = b->saved->keep;
+    bool own = (s->grad_in_place & 1u << i) != 0;
+    if (!hb_fuses_slices(b->lo) || !s->grad_in_place)
+        return own;
+    bool alone = keep[s->out[0]] != HB_KEEP_NO || keep[s->in[0]] == HB_KEEP_HOST;
+    return (own || alone) && keep[s->in[i]] != HB_KEEP_HOST;
+}
+
 /* Where the gradient of input i is made; none where nothing flows back now. */
 static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i)
 {
@@ -434,7 +444,7 @@ static uint32_t mixed_place(struct hb_body *b, const struct hb_step_op *s, int i
     if (s->grad_follows && i == 0)
         return hb_temp_in_place(b->lo, hb_body_name(b, s->in[0], ", gradient"), HB_CAT_WORKING,
                                 b->grad[s->out[0]]);
-    return grad_place(b, s->in[i], (s->grad_in_place & 1u << i) != 0 && !waits_whole(b));
+    return grad_place(b, s->in[i], is_in_place(b, s, i) && !waits_whole(b));
 }
 
 /* Rings of experts that come before their outputs are made again: see hb_body_when. */

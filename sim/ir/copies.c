@@ -157,8 +157,7 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
                                                                      : HB_SEQUENCE_DEPTH;
 }
 
-/* Between rings of fsdp alone the sum of a weight's f32 gradient comes before its update, in a ring
- * of its own. */
+/* Between rings of fsdp alone a weight's f32 gradient is summed before its update, in a ring. */
 static bool sums_late(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
@@ -168,8 +167,7 @@ static bool sums_late(const struct row *r)
 
 /* One pass makes all that an update gives, unless the gradient is scaled in it, by the norm or by
  * the number of microbatches: then a moment in f32 comes apart from one in bf16 and the weight, and
- * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e). Lion's moment is made apart
- * from the weight. */
+ * of a gradient in bf16 each by itself (24 steps of v5e, v5p and v6e), as Lion's moment is. */
 static bool is_apart(const struct hb_lower *lo, int state)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
@@ -548,8 +546,7 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
     }
     /* The logits are above the head's product along two ways and more, all sums of which end at
      * what was made so far: where that is little else it is the first of all (1,024 wide, four
-     * layers and 32,000 words, tensor 8: the product at 134 of 436, the layers at 194; 32 layers:
-     * 233 and 180 of 385). */
+     * layers, 32,000 words, tensor 8: the product at 134, the layers at 194; 32: 233, 180). */
     if (is_head_alone(r) && leaf == lo->head && hb_mul_sat(2, r->forward) > r->made)
         return r->made;
     if (is_head_alone(r) && leaf == lo->head && !hb_head_ring(lo))

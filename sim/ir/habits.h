@@ -87,8 +87,7 @@ const struct hb_chip *hb_chip_find(const char *device);
 /* Above this sum of all that is allocated the heap is packed anew, sorted; 0: it never is. */
 int64_t hb_chip_repack_bytes(const struct hb_chip *of);
 /* Whether its ops come in the order of XLA's memory schedulers alone (sim/graph/link.h): ROCm's
- * scans, and CUDA's on one device. What follows from no other op is then written down where it is
- * first used. */
+ * scans, and CUDA's on one device. What follows from no other op is written where it is used. */
 /* That the axes of the mesh make. */
 int64_t hb_habits_devices(const struct hb_spec *spec);
 bool hb_habits_ordered(const struct hb_spec *spec);

@@ -444,8 +444,7 @@ static bool is_started_first(const struct hb_lower *lo)
 
 /* Its sum comes after the layers (8B,v5e16x16,f256: 2004 and 2004 MiB), or at once in the list's
  * order, which makes first what frees more (8 layers of 4,096, fsdp 64, 32,000 words and 4,096
- * tokens: f32[4096,32000] from 290 to 291 of 1000). Not where they do not fit: 70B/base makes the
- * logits again. */
+ * tokens: f32[4096,32000] from 290 to 291 of 1000). Not where they do not fit: 70B/base. */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
     return is_started_first(lo) && !hb_sequence_gathers_at_once(lo) &&

@@ -290,7 +290,7 @@ void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y)
 
 bool hb_layer_made_whole(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return !lo->habits->rings && y->block->unit > 1 && y->block->remat.policy != HB_POLICY_NONE;
+    return hb_fuses_slices(lo) && y->block->unit > 1 && y->block->remat.policy != HB_POLICY_NONE;
 }
 
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
@@ -328,8 +328,7 @@ static int gather_sequence(struct hb_lower *lo, struct hb_layer *y, int in, int6
 static int add_branch(struct hb_lower *lo, struct hb_layer *y, int x, int branch, const char *norm,
                       const char *name)
 {
-    /* A norm after the branch reads the branch's result in its backward pass: a tensor then, as is
-     * what the norm makes. */
+    /* A norm after the branch reads its result in the backward pass: a tensor, as is its own. */
     if (y->block->post_norm) {
         y->values[branch].fused = false;
         branch = hb_layer_norm(lo, y, branch, norm);

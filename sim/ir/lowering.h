@@ -196,6 +196,12 @@ static inline bool hb_in_rings(const struct hb_lower *lo)
     return lo->fsdp_mode == HB_WEIGHT_RING;
 }
 
+/* XLA:GPU, whose fusions take slices out of stacks. */
+static inline bool hb_fuses_slices(const struct hb_lower *lo)
+{
+    return !lo->habits->rings;
+}
+
 static inline bool hb_gathers_weights(const struct hb_lower *lo)
 {
     return lo->fsdp_mode == HB_WEIGHT_GATHER;

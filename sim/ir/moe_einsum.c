@@ -182,7 +182,7 @@ static void order_joined(const struct hb_lower *lo, struct hb_layer *y, uint32_t
         s->grad_late = s->kind == HB_STEP_PRODUCT;
         if (s->op != HB_OP_ELEMENTWISE)
             continue;
-        s->makes_off = timed && y->values[y->steps[last - 1].out[0]].turned == 0;
+        s->makes_off = y->values[y->steps[last - 1].out[0]].turned == 0;
         y->values[s->out[0]].fused = false;
     }
 }

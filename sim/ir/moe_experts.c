@@ -106,9 +106,11 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     int up = hb_layer_product(lo, y, in, "e_up", v);
     int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
     /* moeFG/base: the activation is made inside its readers, but in units made again; gate and up
-     * stay beside their gradients, the first where the activation's was. */
+     * stay beside their gradients, the first where the activation's was; but on XLA:GPU of one
+     * expert a device (mixtral, fsdp 4 with expert 8: four bf16[1,14336,16,5120]). */
     y->values[act].fused = y->together < 2 && !hb_layer_made_whole(lo, y);
-    y->steps[y->step_count - 1].grad_in_place = 0;
+    bool lone = hb_fuses_slices(lo) && !ragged && m->experts == hb_moe_ways(lo);
+    y->steps[y->step_count - 1].grad_in_place = lone ? 2 : 0;
     y->steps[y->step_count - 1].grad_follows = true;
     y->steps[y->step_count - 1].grad_fused = false;
     uint32_t down = hb_layer_find_leaf(lo, y, "e_down");

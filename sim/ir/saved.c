@@ -131,21 +131,25 @@ uint8_t hb_saved_by(const struct hb_layer *y, int v)
     return (uint8_t)by;
 }
 
-/* XLA:GPU takes the slice of an activation inside the product for a weight's gradient where nothing
- * else reads it (cuda-bwd/remat=names:mlp_act: three bf16[8,2048,2816] at the peak; not the
- * attention's context, names:attn_ctx, nor names:mlp_gate,mlp_up, read by the activation). */
-bool hb_saved_inside(const struct hb_layer *y, int v)
+/* A product for a weight's gradient takes the slice of an activation that nothing else reads inside
+ * (cuda-bwd/remat=names:mlp_act; not the attention's context). So do XLA:GPU's fusions (mistral-7b
+ * of two layers, fsdp 2, names:mlp_gate,mlp_up: three bf16[4,4096,14336] of the activation and both
+ * gradients, no slice; dots, none, and fsdp 8 without constraints alike), unless an einsum's rows
+ * are turned: the activation that is made again has a place beside them. */
+bool hb_saved_inside(const struct hb_layer *y, const struct hb_saved *saved, int v, bool fused)
 {
-    int products = 0, others = 0, maker = y->values[v].producer;
-    if (maker < 0 || y->steps[maker].op != HB_OP_ELEMENTWISE)
-        return false;
+    int products = 0, fusions = 0, others = 0, maker = y->values[v].producer;
     for (uint32_t i = 0; i < y->step_count; i++) {
         const struct hb_step_op *s = &y->steps[i];
+        bool again = saved->remake[s->out[0]];
+        bool beside = !again || s->grad_in_place || !y->values[s->out[0]].fused;
+        bool fusion = s->op == HB_OP_ELEMENTWISE && beside;
+        int *readers = s->kind == HB_STEP_PRODUCT ? &products : fusion ? &fusions : &others;
         for (int k = 0; k < s->in_count; k++)
-            if (s->in[k] == v && (s->back_in & 1u << k))
-                *(s->kind == HB_STEP_PRODUCT ? &products : &others) += 1;
+            *readers += s->in[k] == v && (s->back_in & 1u << k || again);
         for (int k = 0; k < s->out_count; k++)
-            others += s->out[k] == v && (s->back_out & 1u << k);
+            *readers += s->out[k] == v && (s->back_out & 1u << k);
     }
-    return products == 1 && others == 0;
+    bool made = maker >= 0 && y->steps[maker].op == HB_OP_ELEMENTWISE;
+    return others == 0 && (products > 0 ? products == 1 && fusions == 0 && made : fused);
 }

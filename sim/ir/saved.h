@@ -25,7 +25,8 @@ int64_t hb_saved_bytes(const struct hb_saved *s, const struct hb_layer *y);
  * with others in one op that a policy may keep in its place. */
 uint8_t hb_saved_by(const struct hb_layer *y, int v);
 
-/* Whether only a product for a weight's gradient reads a value that is made element by element. */
-bool hb_saved_inside(const struct hb_layer *y, int v);
+/* Whether what reads a kept value takes it out of its stack: a product for a weight's gradient that
+ * is its only reader; fused: fusions as well, however many. */
+bool hb_saved_inside(const struct hb_layer *y, const struct hb_saved *saved, int v, bool fused);
 
 #endif

@@ -200,8 +200,7 @@ static bool keeps_inputs(const struct hb_lower *lo)
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
  * gradients and the gathered head, too, and depth-first, where layers keep their inputs alone,
  * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor: list,
- * depth, post 49453 44856 43524). There a layer's own gate and up stand, too, of several sequences
- * one of them. */
+ * depth, post 49453 44856 43524). There a layer's own gate and up stand, too, of several one. */
 struct floors {
     int64_t list, depth, post;
 };
@@ -243,8 +242,7 @@ static int64_t gathers_layer_bytes(const struct hb_lower *lo)
     return hb_mul_sat(2 * unit, hb_add_sat(hb_mul_sat(tokens, width), weights));
 }
 
-/* The last trip of layers that fetch from the host is taken out of their backward loop, into the
- * step itself. */
+/* The last trip of layers that fetch from the host is taken out of their backward loop. */
 static bool fetches(const struct hb_lower *lo, int block)
 {
     return hb_sends(lo, block) && !hb_accumulates(lo);

@@ -166,20 +166,18 @@ static double kept_bytes(const struct hb_body *b)
 }
 
 /* Whether so much of what the compiler's limit leaves beside arguments is taken: by what is spread,
- * of all layers of a unit (gpt-oss-20b, fsdp 32: ten by expert, two as rows, 48.2 GiB), and `more`
- * as rows, all layers' gradients, what they are added to, stacks turned for gathers, layers' inputs
- * and what they keep. */
-static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double part, int more)
+ * of all layers of a unit (gpt-oss-20b, fsdp 32: ten by expert, two as rows, 48.2 GiB), all layers'
+ * gradients, their sums, stacks turned for gathers, layers' inputs and what they keep. */
+static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double part)
 {
     const struct hb_lower *lo = b->lo;
     const struct hb_optim *o = &lo->spec->optimizer;
     const struct hb_shape *in = &b->y->values[s->in[0]].shape;
     const struct hb_shape *out = &b->y->values[s->out[0]].shape;
-    double from = (double)in->dim[in->rank - 1], to = (double)out->dim[out->rank - 1];
-    double hidden = to, width = from;
+    double width = (double)in->dim[in->rank - 1], hidden = (double)out->dim[out->rank - 1];
     double rows = (double)in->dim[0] * (double)s->spread;
     double unit = (double)b->y->block->unit * hb_dtype_bits(lo->compute);
-    double taken = unit * rows * ((3 + more) * hidden + 2 * width);
+    double taken = unit * rows * (3 * hidden + 2 * width);
     int grad = hb_dtype_bits(hb_weight_grad_dtype(lo)), states = 0;
     int weight = hb_dtype_bits(lo->spec->precision.params);
     for (int i = 0; i < o->moment_count; i++)
@@ -202,7 +200,7 @@ static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double 
 static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
 {
     return b->lo->leaves[s->leaf].expert_ways > 1 || hb_ways(b->lo, HB_AX_TENSOR) > 1 ||
-           is_full(b, s, 0.5, 0);
+           is_full(b, s, 0.5);
 }
 
 /* The products whose results the activation is made of that s reads, one after the other. */
@@ -246,8 +244,7 @@ uint32_t hb_spread_gradient(struct hb_body *b, const struct hb_step_op *s, uint3
     if (!early)
         bring_hidden(b, s);
     uint32_t rows = gradient_rows(b, s, g);
-    bool both = early || (share == HB_SHARE_TIGHT && !is_full(b, s, 1, 2));
-    bool siblings = both && turns_siblings(b, s);
+    bool siblings = (early || share == HB_SHARE_TIGHT) && turns_siblings(b, s);
     if (early)
         hb_spread_weight(b, s, hb_weight_use(b->lo, s->leaf), true);
     for (uint32_t k = 0; k < b->y->step_count && siblings; k++) {

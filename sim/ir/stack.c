@@ -169,8 +169,7 @@ int64_t hb_stack_input_bytes(const struct hb_lower *lo)
 
 /* XLA:GPU lifts the causal mask out of the forward scan and materialises it, with the fill value,
  * for every head (tiny/base: pred and f32[8,16,2048,2048]); the backward scan makes it again. Inner
- * loops of one trip are none (tiny/layers=nested: with outer=4 no pred[8,16,2048,2048] at all, with
- * outer=2 one). */
+ * loops of one trip are none (tiny/layers=nested: no pred[8,16,2048,2048] with outer=4, but 2). */
 void hb_stack_hoist_mask(struct hb_lower *lo, struct hb_group *g)
 {
     struct hb_shape s = g->layer.mask_shape;
@@ -232,8 +231,7 @@ void hb_stack_reserve(struct hb_lower *lo, struct hb_stack_plan *plan)
 static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     /* With remat none a scan keeps what its program computed, the cast weights of each layer too
-     * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times through
-     * both loops). */
+     * (bwd/remat=none: bf16[4,1024,2816] twice, [4,2816,1024], [4,1024,1024] four times). */
     if (g->layer.block->remat.policy == HB_POLICY_NONE && !g->inner)
         hb_weight_keep_casts(lo, g->layer.first_leaf, g->layer.end_leaf);
     hb_stack_hoist_mask(lo, g);
@@ -254,8 +252,7 @@ static uint32_t scan_forward(struct hb_lower *lo, struct hb_group *g, uint32_t x
 
 /* Layers side by side keep their values where they are made, the input of each in the last one's
  * output (tiny/layers=loop,remat=none: four f32[8,16,1,2048,2048] and bf16[8,16,2048,2048] at the
- * peak, no fifth bf16; bwd/layers=loop,remat=dots_nb: eight bf16[8,2048,2816] and two gradients).
- */
+ * peak, no fifth bf16; bwd/layers=loop,remat=dots_nb: eight bf16[8,2048,2816], two gradients). */
 static uint32_t keep_in_place(struct hb_lower *lo, struct hb_group *g, uint32_t x)
 {
     static const int64_t lead[3];

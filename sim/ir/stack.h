@@ -1,5 +1,4 @@
-/* The model's layers: each block as a scan, as nested scans, or layer by layer; forward, then
- * backward in reverse. */
+/* The model's layers: each block as a scan, as nested scans, or layer by layer; and backward. */
 #ifndef HB_SIM_IR_STACK_H
 #define HB_SIM_IR_STACK_H
 

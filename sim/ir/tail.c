@@ -354,8 +354,7 @@ static uint32_t add_table(struct tail *t, uint32_t head)
     double all = own * (double)hb_order_words(lo) / t->words;
     if (head != HB_NONE && (whole || words))
         head = send(t, GATHER, head, all, words ? t->tensor : t->fsdp);
-    bool apart = head == HB_NONE || t->h.ops[head].kind != HB_HIDE_OP;
-    t->table = apart ? add(t, pass_us(head == HB_NONE ? all : 2 * all), head) : head;
+    t->table = add(t, pass_us(head == HB_NONE ? all : 2 * all), head);
     uint32_t x = send_rows(t, whole, words);
     x = add_two(t, pass_us(t->tokens * t->width * 2 + 2 * all), x, t->table);
     bool once = whole && is_sum_whole(t, head);

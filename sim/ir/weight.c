@@ -184,7 +184,10 @@ bool hb_weight_is_turned(const struct hb_lower *lo, const struct hb_leaf *l)
     /* Kept casts are stacked as the backward loop wants them (1B,sp4f2,none:
      * bf16[16,8192,1024] in layout {1,0,2} beside no other). */
     bool wanted = ((!lo->batch_whole && is_gathered_inside(l)) || staged) && l->kept == HB_NONE;
-    return lo->habits->transposed_stacks && !l->end && l->matrix && l->stack[0] && wanted;
+    /* Of layers side by side each weight, where microbatches read it (qwen3-32b of four layers,
+     * fsdp 2: f32[2560,25600] and [2560,8192] of each through their loop, none without). */
+    bool repeats = l->stack[0] || hb_accumulates(lo);
+    return lo->habits->transposed_stacks && !l->end && l->matrix && repeats && wanted;
 }
 
 void hb_weight_transpose_stacks(struct hb_lower *lo)
@@ -300,7 +303,7 @@ static uint32_t cast_slice(struct hb_lower *lo, const struct hb_leaf *l, uint32_
  * gathers (llama8b in bf16, 1024 tokens: two bf16[1,4096,14336] and, turned, bf16[4096,14336]). */
 static bool is_sliced(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    return !lo->habits->rings && hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && l->matrix &&
+    return hb_fuses_slices(lo) && hb_weight_mode(lo, l) == HB_WEIGHT_LOCAL && l->matrix &&
            l->stack[0] > 1;
 }
 
@@ -311,13 +314,12 @@ static bool is_gathered_by_rows(const struct hb_lower *lo, const struct hb_leaf 
 {
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     return lo->p->compiler == HB_XLA_TPU && lo->spec->stack.axis == 0 && l->rank == 2 &&
-           l->gather_dim == 0 && part.dim[0] % HB_TPU_SUBLANES != 0 && part.dtype == HB_DT_BF16;
+           part.dim[0] % HB_TPU_SUBLANES != 0 && part.dtype == HB_DT_BF16;
 }
 
 /* XLA:TPU gathers over the expert axis and fsdp at once, the devices outermost: a copy puts experts
  * and features in order, and one more the tiles where the features are last (phi-3.5-moe, ragged,
- * fsdp 16 with expert 8: bf16[128,2,6400,256] at 243, [1,8,2,6400,16,256] at 245, [16,6400,4096] at
- * 250, 800 MiB each). */
+ * fsdp 16 with expert 8: bf16[128,2,6400,256], [1,8,2,6400,16,256] and [16,6400,4096]). */
 static void order_gathered(struct hb_lower *lo, struct hb_leaf *l)
 {
     int copies = l->gather_dim == l->rank - 1 ? 2 : 1;

@@ -41,8 +41,7 @@ static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
 
 /* On v6e rings of dense layers' weights whose columns are split do not wait for the unrolled
  * layers, but in a loop over microbatches (mistral-7b of 8 layers, fsdp 16: w_down's and wo's in
- * their layer, the others behind all; qwen3-4b in four microbatches, over 4 and v5p: all behind).
- */
+ * their layer, others behind all; qwen3-4b in four microbatches, over 4 and v5p: all behind). */
 static bool is_ring_at_once(const struct hb_body *b, const struct hb_leaf *l)
 {
     bool dense = !hb_block_mixes(b->y->block);
