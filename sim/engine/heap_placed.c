@@ -23,13 +23,21 @@ struct summary {
     int64_t max_gap; /* no gap between them is larger */
 };
 
-struct leaf {
-    struct summary sum;
-    uint32_t count;
+struct entries {
     int32_t start[LEAF_ITEMS];
     int32_t end[LEAF_ITEMS];
     int64_t offset[LEAF_ITEMS]; /* ascending */
     int64_t top[LEAF_ITEMS];
+};
+
+struct leaf {
+    struct summary sum;
+    /* Of what was in the way of an item, and is in the way of each whose life lies in these events
+     * and meets all of it; a new leaf and one that changed since have no such events. */
+    struct summary met;
+    struct hb_heap_span meets;
+    uint32_t count;
+    struct entries *e;
 };
 
 struct group {
@@ -38,7 +46,7 @@ struct group {
 };
 
 struct list {
-    struct leaf **leaves; /* in order of address; the first is never empty but at the start */
+    struct leaf *leaves; /* in order of address; the first is never empty but at the start */
     uint32_t count, cap;
     struct group *groups; /* of GROUP_LEAVES leaves each; the last may have fewer */
     uint32_t group_count, group_cap;
@@ -65,6 +73,8 @@ struct hb_placed {
     int64_t first; /* event */
 };
 
+static const struct hb_heap_span no_events = {INT32_MAX, INT32_MIN};
+
 static const unsigned char own_bit[LEAF_ITEMS] = {1,  2,   4,  8,  16,  32, 64, 128, 1,  2,  4,
                                                   8,  16,  32, 64, 128, 1,  2,  4,   8,  16, 32,
                                                   64, 128, 1,  2,  4,   8,  16, 32,  64, 128};
@@ -77,7 +87,7 @@ static uint32_t find_shared_span(const struct leaf *leaf, struct hb_heap_span sp
     unsigned char bits[LEAF_ITEMS];
     int32_t start = span.start, end = span.end;
     for (int i = 0; i < LEAF_ITEMS; i++)
-        bits[i] = (leaf->start[i] <= end) & (leaf->end[i] >= start);
+        bits[i] = (leaf->e->start[i] <= end) & (leaf->e->end[i] >= start);
     for (int i = 0; i < LEAF_ITEMS; i++)
         bits[i] = (unsigned char)(bits[i] * own_bit[i]);
     uint32_t mask = 0;
@@ -122,14 +132,6 @@ static void climb_over(struct climb *c, int64_t offset, int64_t top, int64_t byt
     c->top = top > c->top ? top : c->top;
 }
 
-static void climb_leaf(struct climb *c, const struct leaf *leaf, const struct hb_heap_item *item)
-{
-    for (uint32_t mask = find_shared(leaf, item); mask; mask &= mask - 1) {
-        int i = __builtin_ctz(mask);
-        climb_over(c, leaf->offset[i], leaf->top[i], item->bytes);
-    }
-}
-
 /* The list to walk for an item: of the shortest windows one of which holds its life. */
 static const struct list *pick_list(const struct hb_placed *placed, const struct hb_heap_item *item)
 {
@@ -155,12 +157,12 @@ static struct summary join(const struct summary *low, const struct summary *high
 
 static struct summary sum_entry(const struct leaf *leaf, uint32_t i)
 {
-    return (struct summary){leaf->start[i],
-                            leaf->start[i],
-                            leaf->end[i],
-                            leaf->end[i],
-                            leaf->offset[i],
-                            leaf->top[i],
+    return (struct summary){leaf->e->start[i],
+                            leaf->e->start[i],
+                            leaf->e->end[i],
+                            leaf->e->end[i],
+                            leaf->e->offset[i],
+                            leaf->e->top[i],
                             0};
 }
 
@@ -171,6 +173,43 @@ static void sum_leaf(struct leaf *leaf)
         struct summary one = sum_entry(leaf, i);
         leaf->sum = join(&leaf->sum, &one);
     }
+    leaf->meets = no_events;
+}
+
+/* From behind the last entry that ends before an item to before the first that starts after it. */
+static struct hb_heap_span find_free(const struct leaf *leaf, const struct hb_heap_item *item)
+{
+    struct hb_heap_span free = {INT32_MIN, INT32_MAX};
+    for (uint32_t i = 0; i < leaf->count; i++) {
+        if (leaf->e->end[i] < item->start && leaf->e->end[i] >= free.start)
+            free.start = leaf->e->end[i] + 1;
+        if (leaf->e->start[i] > item->end && leaf->e->start[i] <= free.end)
+            free.end = leaf->e->start[i] - 1;
+    }
+    return free;
+}
+
+/* Gradients that live from their layer on to their update meet what is made between: what is in the
+ * way of one mostly is all that is in the way of the next, so it is kept as a summary. */
+static void keep_met(struct leaf *leaf, const struct hb_heap_item *item, uint32_t mask)
+{
+    leaf->meets = find_free(leaf, item);
+    leaf->met = sum_entry(leaf, (uint32_t)__builtin_ctz(mask));
+    for (mask &= mask - 1; mask; mask &= mask - 1) {
+        struct summary one = sum_entry(leaf, (uint32_t)__builtin_ctz(mask));
+        leaf->met = join(&leaf->met, &one);
+    }
+}
+
+static void climb_leaf(struct climb *c, struct leaf *leaf, const struct hb_heap_item *item)
+{
+    uint32_t mask = find_shared(leaf, item);
+    if (mask && !item->spans)
+        keep_met(leaf, item, mask);
+    for (; mask; mask &= mask - 1) {
+        int i = __builtin_ctz(mask);
+        climb_over(c, leaf->e->offset[i], leaf->e->top[i], item->bytes);
+    }
 }
 
 static const struct summary *sum_group(const struct list *list, uint32_t g)
@@ -180,9 +219,9 @@ static const struct summary *sum_group(const struct list *list, uint32_t g)
     if (group->known)
         return &group->sum;
     group->known = true;
-    group->sum = list->leaves[first]->sum;
+    group->sum = list->leaves[first].sum;
     for (uint32_t l = first + 1; l < end && l < list->count; l++)
-        group->sum = join(&group->sum, &list->leaves[l]->sum);
+        group->sum = join(&group->sum, &list->leaves[l].sum);
     return &group->sum;
 }
 
@@ -213,13 +252,19 @@ static bool pass(struct climb *c, const struct summary *s, const struct hb_heap_
     return true;
 }
 
+static bool pass_leaf(struct climb *c, const struct leaf *leaf, const struct hb_heap_item *item)
+{
+    bool as_met = item->start >= leaf->meets.start && item->end <= leaf->meets.end;
+    return pass(c, &leaf->sum, item) || (as_met && pass(c, &leaf->met, item));
+}
+
 static void climb_group(struct climb *c, const struct list *list, uint32_t g,
                         const struct hb_heap_item *item)
 {
     uint32_t end = (g + 1) * GROUP_LEAVES < list->count ? (g + 1) * GROUP_LEAVES : list->count;
     for (uint32_t l = g * GROUP_LEAVES; l < end && c->best_bytes > item->bytes; l++)
-        if (!pass(c, &list->leaves[l]->sum, item))
-            climb_leaf(c, list->leaves[l], item);
+        if (!pass_leaf(c, &list->leaves[l], item))
+            climb_leaf(c, &list->leaves[l], item);
 }
 
 int64_t hb_placed_find(const struct hb_placed *placed, const struct hb_heap_item *item)
@@ -235,10 +280,11 @@ int64_t hb_placed_find(const struct hb_placed *placed, const struct hb_heap_item
 static void shift_entries(struct leaf *leaf, uint32_t at)
 {
     uint32_t moved = leaf->count - at;
-    memmove(leaf->start + at + 1, leaf->start + at, moved * sizeof *leaf->start);
-    memmove(leaf->end + at + 1, leaf->end + at, moved * sizeof *leaf->end);
-    memmove(leaf->offset + at + 1, leaf->offset + at, moved * sizeof *leaf->offset);
-    memmove(leaf->top + at + 1, leaf->top + at, moved * sizeof *leaf->top);
+    struct entries *e = leaf->e;
+    memmove(e->start + at + 1, e->start + at, moved * sizeof *e->start);
+    memmove(e->end + at + 1, e->end + at, moved * sizeof *e->end);
+    memmove(e->offset + at + 1, e->offset + at, moved * sizeof *e->offset);
+    memmove(e->top + at + 1, e->top + at, moved * sizeof *e->top);
     leaf->count++;
 }
 
@@ -255,10 +301,11 @@ static void forget_groups(struct hb_placed *placed, struct list *list, uint32_t 
 
 static void add_leaf(struct hb_placed *placed, struct list *list, uint32_t at)
 {
-    size_t each = sizeof(struct leaf *);
+    size_t each = sizeof *list->leaves;
     list->leaves = hb_grow(placed->scratch, list->leaves, list->count, &list->cap, each);
     memmove(list->leaves + at + 1, list->leaves + at, (list->count - at) * each);
-    list->leaves[at] = hb_arena_alloc(placed->scratch, 1, sizeof(struct leaf));
+    list->leaves[at] = (struct leaf){0};
+    list->leaves[at].e = hb_arena_alloc(placed->scratch, 1, sizeof(struct entries));
     list->count++;
     forget_groups(placed, list, at);
 }
@@ -267,11 +314,13 @@ static void split_leaf(struct hb_placed *placed, struct list *list, uint32_t l)
 {
     enum { HALF = LEAF_ITEMS / 2 };
     add_leaf(placed, list, l + 1);
-    struct leaf *low = list->leaves[l], *high = list->leaves[l + 1];
-    memcpy(high->start, low->start + HALF, HALF * sizeof *low->start);
-    memcpy(high->end, low->end + HALF, HALF * sizeof *low->end);
-    memcpy(high->offset, low->offset + HALF, HALF * sizeof *low->offset);
-    memcpy(high->top, low->top + HALF, HALF * sizeof *low->top);
+    struct leaf *low = &list->leaves[l], *high = low + 1;
+    const struct entries *from = low->e;
+    struct entries *to = high->e;
+    memcpy(to->start, from->start + HALF, HALF * sizeof *to->start);
+    memcpy(to->end, from->end + HALF, HALF * sizeof *to->end);
+    memcpy(to->offset, from->offset + HALF, HALF * sizeof *to->offset);
+    memcpy(to->top, from->top + HALF, HALF * sizeof *to->top);
     low->count = high->count = HALF;
     sum_leaf(low);
     sum_leaf(high);
@@ -284,7 +333,7 @@ static uint32_t find_leaf(const struct list *list, int64_t offset)
     uint32_t low = 0, high = list->count - 1;
     while (low < high) {
         uint32_t middle = (low + high + 1) / 2;
-        if (list->leaves[middle]->offset[0] <= offset)
+        if (list->leaves[middle].e->offset[0] <= offset)
             low = middle;
         else
             high = middle - 1;
@@ -295,13 +344,14 @@ static uint32_t find_leaf(const struct list *list, int64_t offset)
 /* After an entry was added to a leaf; mostly it is the last of all. */
 static void sum_added(struct list *list, uint32_t l, uint32_t at)
 {
-    struct leaf *leaf = list->leaves[l];
+    struct leaf *leaf = &list->leaves[l];
     struct summary one = sum_entry(leaf, at);
     bool last = at + 1 == leaf->count;
     if (!last || at == 0)
         sum_leaf(leaf);
     else
         leaf->sum = join(&leaf->sum, &one);
+    leaf->meets = no_events;
     list->groups[l / GROUP_LEAVES].known = false;
 }
 
@@ -311,23 +361,23 @@ static void list_span(struct hb_placed *placed, struct list *list, const struct 
     if (!list->count)
         add_leaf(placed, list, 0);
     uint32_t l = find_leaf(list, item->offset);
-    const struct leaf *full = list->leaves[l];
+    const struct leaf *full = &list->leaves[l];
     if (full->count == LEAF_ITEMS) {
-        if (l + 1 == list->count && full->offset[LEAF_ITEMS - 1] <= item->offset)
+        if (l + 1 == list->count && full->e->offset[LEAF_ITEMS - 1] <= item->offset)
             add_leaf(placed, list, l + 1);
         else
             split_leaf(placed, list, l);
-        l += list->leaves[l + 1]->offset[0] <= item->offset;
+        l += list->leaves[l + 1].e->offset[0] <= item->offset;
     }
-    struct leaf *leaf = list->leaves[l];
+    struct leaf *leaf = &list->leaves[l];
     uint32_t at = leaf->count;
-    while (at > 0 && leaf->offset[at - 1] > item->offset)
+    while (at > 0 && leaf->e->offset[at - 1] > item->offset)
         at--;
     shift_entries(leaf, at);
-    leaf->start[at] = span.start;
-    leaf->end[at] = span.end;
-    leaf->offset[at] = item->offset;
-    leaf->top[at] = hb_add_sat(item->offset, item->bytes);
+    leaf->e->start[at] = span.start;
+    leaf->e->end[at] = span.end;
+    leaf->e->offset[at] = item->offset;
+    leaf->e->top[at] = hb_add_sat(item->offset, item->bytes);
     sum_added(list, l, at);
 }
 

@@ -336,6 +336,39 @@ static void many_items_follow_the_same_rule(void **state)
     }
 }
 
+/* Of few sizes, each longer life a little behind the one before, as gradients and what waits for
+ * its layer are: what was in the way of one tells what is in the way of the next. */
+static uint32_t moving_items(struct hb_rng *rng, struct hb_heap_item *items, uint32_t count)
+{
+    int32_t from = 0, lasts = (int32_t)hb_rng_range(rng, 50, 2 * (int64_t)count);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_long = hb_rng_range(rng, 0, 3) > 0;
+        from += (int32_t)hb_rng_range(rng, 0, 2);
+        int32_t life = is_long ? lasts + (int32_t)hb_rng_range(rng, -3, 3) : 2;
+        items[i] = (struct hb_heap_item){.bytes = hb_rng_range(rng, 1, 3) * (is_long ? 40 : 12),
+                                         .start = from,
+                                         .end = from + life,
+                                         .order = i};
+    }
+    return count;
+}
+
+static void lives_that_move_follow_the_same_rule(void **state)
+{
+    (void)state;
+    static struct hb_heap_item items[MAX_ITEMS];
+    struct hb_rng rng = hb_rng_seed(17);
+    struct wins wins = {0, 0};
+    for (int round = 0; round < 60; round++) {
+        struct hb_arena_mark mark = hb_arena_mark(arena);
+        uint32_t count = moving_items(&rng, items, round % 20 ? 200 : 2500);
+        if (round % 3 == 2)
+            split_lives(&rng, items, count);
+        assert_sorted(items, count, &wins);
+        hb_arena_rewind(arena, mark);
+    }
+}
+
 /* ---- events ---- */
 
 /* At each place all that starts there, in the order of the array, then all that ends there. */
@@ -548,6 +581,7 @@ int main(void)
         cmocka_unit_test(in_order_keeps_the_ends_of_places),
         cmocka_unit_test(sorted_keeps_the_lower_of_two),
         cmocka_unit_test(many_items_follow_the_same_rule),
+        cmocka_unit_test(lives_that_move_follow_the_same_rule),
         cmocka_unit_test(events_are_starts_then_ends),
         cmocka_unit_test(spans_leave_room),
         cmocka_unit_test(spans_that_meet_are_one),
