@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -38,12 +39,10 @@ static struct hb_fit_interval median_within(double *values, uint32_t n, double a
     };
 }
 
-/* What is fitted: all points but one. */
 struct sample {
     const struct hb_overhead_point *points;
     uint32_t count;
-    uint32_t left_out; /* count: none */
-    double *values;    /* room for all pairs */
+    double *values; /* room for all pairs, and for all points */
 };
 
 struct fit {
@@ -53,17 +52,10 @@ struct fit {
     bool slack_known;
 };
 
-static uint32_t size_of(const struct sample *s)
-{
-    return s->left_out < s->count ? s->count - 1 : s->count;
-}
-
 static bool is_spread(const struct sample *s)
 {
     double low = INFINITY, high = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        if (i == s->left_out)
-            continue;
         low = fmin(low, s->points[i].predicted_bytes);
         high = fmax(high, s->points[i].predicted_bytes);
     }
@@ -78,11 +70,10 @@ static struct hb_fit_interval fit_slack(const struct sample *s)
         for (uint32_t k = i + 1; k < s->count; k++) {
             const struct hb_overhead_point *a = &s->points[i], *b = &s->points[k];
             double run = b->predicted_bytes - a->predicted_bytes;
-            if (i == s->left_out || k == s->left_out || !(fabs(run) > 0))
-                continue;
-            s->values[pairs++] = (b->measured_bytes - a->measured_bytes) / run - 1;
+            if (fabs(run) > 0)
+                s->values[pairs++] = (b->measured_bytes - a->measured_bytes) / run - 1;
         }
-    double n = size_of(s);
+    double n = s->count;
     return median_within(s->values, pairs, normal_95 * sqrt(n * (n - 1) * (2 * n + 5) / 18) / 2);
 }
 
@@ -93,16 +84,14 @@ static double rest_of(const struct hb_overhead_point *p, double slack)
 
 static struct fit fit_sample(const struct sample *s)
 {
-    struct fit f = {.slack_known = size_of(s) >= HB_OVERHEAD_FEWEST_SLACK && is_spread(s)};
+    struct fit f = {.slack_known = s->count >= HB_OVERHEAD_FEWEST_SLACK && is_spread(s)};
     if (f.slack_known)
         f.slack = fit_slack(s);
     if (f.slack.low > 0)
         f.used_slack = f.slack.value;
-    uint32_t n = 0;
     for (uint32_t i = 0; i < s->count; i++)
-        if (i != s->left_out)
-            s->values[n++] = rest_of(&s->points[i], f.used_slack);
-    f.reserve = median_within(s->values, n, normal_95 * sqrt(n) / 2);
+        s->values[i] = rest_of(&s->points[i], f.used_slack);
+    f.reserve = median_within(s->values, s->count, normal_95 * sqrt(s->count) / 2);
     return f;
 }
 
@@ -139,7 +128,7 @@ void hb_overhead_fit(struct hb_arena *scratch, struct hb_overhead_point *points,
     if (count < HB_OVERHEAD_FEWEST || count > HB_OVERHEAD_MOST)
         HB_BUG("a fit to %u records", count);
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct sample s = {points, count, count, NULL};
+    struct sample s = {points, count, NULL};
     s.values = hb_arena_alloc(scratch, (size_t)count * (count - 1) / 2 + count, sizeof *s.values);
     double *before = hb_arena_alloc(scratch, count, sizeof *before);
     double *crossed = hb_arena_alloc(scratch, count, sizeof *crossed);
@@ -149,9 +138,13 @@ void hb_overhead_fit(struct hb_arena *scratch, struct hb_overhead_point *points,
                                 .used_slack = all.used_slack,
                                 .slack_known = all.slack_known};
     out->outliers = mark_outliers(&s, points, &all);
+    struct hb_overhead_point *rest = hb_arena_alloc(scratch, count, sizeof *rest);
+    memcpy(rest, points, count * sizeof *rest);
+    s = (struct sample){rest, count - 1, s.values};
     for (uint32_t i = 0; i < count; i++) {
-        s.left_out = i;
+        rest[i] = points[count - 1]; /* in the place of the one that is told by all others */
         struct fit f = fit_sample(&s);
+        rest[i] = points[i];
         double x = points[i].predicted_bytes;
         before[i] = error_pct(&points[i], x);
         crossed[i] = error_pct(&points[i], f.reserve.value + (1 + f.used_slack) * x);
