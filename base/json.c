@@ -44,8 +44,10 @@ static bool fail(struct reader *r, const char *wanted)
     char found[8] = {*r->at};
     for (int i = 1; i < 4 && r->at + i < r->end && ((unsigned char)r->at[i] & 0xc0) == 0x80; i++)
         found[i] = r->at[i];
-    if (iscntrl((unsigned char)found[0]))
+    if (found[0] == '\n')
         memcpy(found, "\\n", 3);
+    else if (iscntrl((unsigned char)found[0]))
+        snprintf(found, sizeof found, "\\x%02x", (unsigned char)found[0]);
     return hb_error(r->diag, loc, "not JSON: '%s' where %s is wanted", found, wanted);
 }
 

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-enum { SHOWN_BYTES = 40, FEW_KEYS = 24 };
+enum { SHOWN_BYTES = 40 };
 
 struct hb_node *hb_node_new(struct hb_arena *arena, enum hb_node_kind kind, struct hb_loc loc)
 {
@@ -234,7 +234,7 @@ static int compare_keys(const void *a, const void *b)
     return na->key_loc.column < nb->key_loc.column ? -1 : 1;
 }
 
-static bool check_many_keys(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *map)
+bool hb_node_check_keys(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *map)
 {
     struct hb_arena_mark mark = hb_arena_mark(arena);
     struct child *sorted = hb_arena_alloc(arena, map->count, sizeof *sorted);
@@ -250,19 +250,5 @@ static bool check_many_keys(struct hb_arena *arena, struct hb_diag *diag, const 
             first = i;
     if (ok)
         hb_arena_rewind(arena, mark);
-    return ok;
-}
-
-bool hb_node_check_keys(struct hb_arena *arena, struct hb_diag *diag, const struct hb_node *map)
-{
-    if (map->count > FEW_KEYS)
-        return check_many_keys(arena, diag, map);
-    bool ok = true;
-    for (const struct hb_node *child = map->first; child; child = child->next)
-        for (const struct hb_node *other = map->first; other != child; other = other->next)
-            if (hb_str_same(other->key, child->key)) {
-                ok = report_twice(arena, diag, other, child);
-                break;
-            }
     return ok;
 }

@@ -143,6 +143,31 @@ static void what_is_the_machines_ends_the_run(void **state)
     assert_non_null(strstr(said, "/proc/self/mem cannot be read: Input/output error"));
 }
 
+/* What failed before is no fault of a call that succeeds, or of one that fails otherwise. */
+static void an_old_error_is_none(void **state)
+{
+    (void)state;
+    static const int old[] = {EIO, EMFILE, ENFILE, ENOMEM};
+    write_file("a", "one");
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        struct hb_text text;
+        const char *reason = NULL;
+        char bytes[4];
+        errno = old[i];
+        assert_true(hb_file_load(u.env.arena, "a", 8, &text, &reason));
+        errno = old[i];
+        assert_false(hb_file_load(u.env.arena, "a", 2, &text, &reason));
+        errno = old[i];
+        assert_int_equal(hb_file_start("a", bytes, sizeof bytes), 3);
+        errno = old[i];
+        assert_int_equal(hb_file_start("nothing", bytes, sizeof bytes), 0);
+        errno = old[i];
+        assert_non_null(hb_file_list(u.env.arena, ".", "")[0]);
+        errno = old[i];
+        assert_null(hb_file_list(u.env.arena, "nothing", "")[0]);
+    }
+}
+
 static void the_start_of_a_file(void **state)
 {
     (void)state;
@@ -218,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_is_read_whole, start, end),
         cmocka_unit_test_setup_teardown(what_has_no_end_is_cut_off, start, end),
         cmocka_unit_test_setup_teardown(pipes_and_folders_are_no_files_of_a_folder, start, end),
+        cmocka_unit_test_setup_teardown(an_old_error_is_none, start, end),
         cmocka_unit_test_setup_teardown(what_is_the_machines_ends_the_run, start, end),
         cmocka_unit_test_setup_teardown(the_start_of_a_file, start, end),
         cmocka_unit_test_setup_teardown(what_links_lead_to, start, end),

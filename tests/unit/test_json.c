@@ -181,6 +181,10 @@ static const struct {
      "key 'b' is written twice; first at line 7, column 16"},
     {"[] []", 4, "not JSON: '[' where the end is wanted"},
     {"1 2", 3, "not JSON: '2' where the end is wanted"},
+    {"{\"abc", 6, "not JSON: ends where the closing '\"' of a string is wanted"},
+    {"{\"a\tb\": 1}", 4, "not JSON: '\\x09' where the closing '\"' of a string is wanted"},
+    {"{\"\\x\": 1}", 4, "not JSON: 'x' where an escape (one of \"\\/bfnrtu) is wanted"},
+    {"[\"abc", 6, "not JSON: ends where the closing '\"' of a string is wanted"},
     {"\"abc", 5, "not JSON: ends where the closing '\"' of a string is wanted"},
     {"\"a\nb\"", 3, "not JSON: '\\n' where the closing '\"' of a string is wanted"},
     {"\"\\x\"", 3, "not JSON: 'x' where an escape (one of \"\\/bfnrtu) is wanted"},
@@ -211,6 +215,7 @@ static void refuses_with_places(void **state)
     struct bench *b = *state;
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         assert_false(parse(b, refused[i].text));
+        assert_int_equal(b->diag.errors, 1);
         assert_string_equal(b->diag.entries[0].text, refused[i].message);
         assert_int_equal(b->diag.entries[0].loc.line, 7);
         assert_int_equal(b->diag.entries[0].loc.column, refused[i].column);

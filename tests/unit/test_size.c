@@ -78,16 +78,33 @@ static void what_is_no_size_is_refused(void **state)
     }
 }
 
+/* At each unit's edge and where digits change. */
 static void sizes_are_printed(void **state)
 {
     (void)state;
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } rows[] = {{0, "0 B"},
+                {1, "1 B"},
+                {512, "512 B"},
+                {1023, "1023 B"},
+                {1024, "1.00 KiB"},
+                {1025, "1.00 KiB"},
+                {-2048, "-2.00 KiB"},
+                {100 * 1024 - 1, "100.00 KiB"},
+                {100 * 1024, "100.0 KiB"},
+                {(1 << 20) - 1, "1024.0 KiB"},
+                {1 << 20, "1.00 MiB"},
+                {(1 << 30) - 1, "1024.0 MiB"},
+                {1 << 30, "1.00 GiB"},
+                {INT64_C(12047314485), "11.22 GiB"},
+                {INT64_C(150) << 30, "150.0 GiB"},
+                {(INT64_C(1) << 40) - 1, "1024.0 GiB"},
+                {INT64_C(1) << 40, "1.00 TiB"}};
     char text[HB_SIZE_TEXT];
-    assert_string_equal(hb_size_print(0, text), "0 B");
-    assert_string_equal(hb_size_print(512, text), "512 B");
-    assert_string_equal(hb_size_print(1024, text), "1.00 KiB");
-    assert_string_equal(hb_size_print(INT64_C(12047314485), text), "11.22 GiB");
-    assert_string_equal(hb_size_print(INT64_C(150) << 30, text), "150.0 GiB");
-    assert_string_equal(hb_size_print(-2048, text), "-2.00 KiB");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_string_equal(hb_size_print(rows[i].bytes, text), rows[i].text);
     assert_true(strlen(hb_size_print(INT64_MAX, text)) < HB_SIZE_TEXT);
     assert_true(strlen(hb_size_print(INT64_MIN, text)) < HB_SIZE_TEXT);
 }
@@ -95,14 +112,26 @@ static void sizes_are_printed(void **state)
 static void times_and_counts_are_printed(void **state)
 {
     (void)state;
+    static const struct {
+        int64_t value;
+        const char *time, *count;
+    } rows[] = {{0, "0 ns", "0"},
+                {3, "3 ns", "3"},
+                {999, "999 ns", "999"},
+                {1000, "1.00 us", "1.00 k"},
+                {17000, "17.00 us", "17.00 k"},
+                {100000, "100.0 us", "100.0 k"},
+                {1000000, "1.00 ms", "1.00 M"},
+                {45100000, "45.10 ms", "45.10 M"},
+                {405000000, "405.0 ms", "405.0 M"},
+                {1000000000, "1.00 s", "1.00 B"},
+                {INT64_C(8030261248), "8.03 s", "8.03 B"},
+                {INT64_C(1000000000000), "1000.0 s", "1.00 T"}};
     char text[HB_SIZE_TEXT];
-    assert_string_equal(hb_time_print(1230000000, text), "1.23 s");
-    assert_string_equal(hb_time_print(45100000, text), "45.10 ms");
-    assert_string_equal(hb_time_print(17000, text), "17.00 us");
-    assert_string_equal(hb_time_print(3, text), "3 ns");
-    assert_string_equal(hb_count_print(8030261248.0, text), "8.03 B");
-    assert_string_equal(hb_count_print(405e6, text), "405.0 M");
-    assert_string_equal(hb_count_print(7, text), "7");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(hb_time_print(rows[i].value, text), rows[i].time);
+        assert_string_equal(hb_count_print((double)rows[i].value, text), rows[i].count);
+    }
 }
 
 static void printed_sizes_are_read_again(void **state)
