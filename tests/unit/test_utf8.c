@@ -177,7 +177,11 @@ static void show(const char *text, bool colours, const char *wanted)
 static void what_follows_a_text_is_no_part_of_it(void **state)
 {
     (void)state;
+    static const char text[] = "aa\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80";
     show_part("ab\xc3\xa9", 3, false, "ab\\xc3");
+    for (size_t len = 0; len < sizeof text; len++)
+        assert_int_equal(check(text, len),
+                         len < 3 || len == 4 || len == 7 || len == sizeof text - 1);
 }
 
 /* Of what a terminal would obey only the colours that hbmsim writes itself pass. */
