@@ -145,5 +145,7 @@ done >"$work/many.jsonl"
 # Where somebody gives tests more time than usual, speed is not what is asked.
 limit=60
 [ "${HB_BUILD##*/}" != fast ] || [ -n "${HB_LIMIT_S:-}" ] || limit=5
-ok "5,000 records within $limit s" timeout $limit "$HBMSIM" validate "$work/many.jsonl" -o "$work/x"
+# Of processor time: a busy machine is no fault of the program.
+ok "5,000 records within $limit s" sh -c 'ulimit -t "$1" && shift && exec "$@"' sh $limit \
+    "$HBMSIM" validate "$work/many.jsonl" -o "$work/x"
 finish
