@@ -96,6 +96,18 @@ static bool read_escape(struct reader *r, struct hb_str *out)
     return true;
 }
 
+/* Past a backslash that ends a line of a string, and all white space behind it. */
+static bool join_lines(struct reader *r)
+{
+    const char *at = r->at + 1 + strspn(r->at + 1, " \t\r");
+    if (*at != '\n')
+        return false;
+    r->at++;
+    while (*r->at && strchr(" \t\r\n", *r->at))
+        step(r);
+    return true;
+}
+
 /* A string, quote being what opens it; three of them: over several lines. */
 static bool read_string(struct reader *r, const char **out_text)
 {
@@ -113,6 +125,8 @@ static bool read_string(struct reader *r, const char **out_text)
         if (closes)
             break;
         if (quote == '"' && *r->at == '\\') {
+            if (lines && join_lines(r))
+                continue;
             r->at++;
             if (!read_escape(r, &out))
                 return false;

@@ -64,6 +64,8 @@ static void reads_values(void **state)
           "{\"a\": \"\\nb'' \\\\n\\n'c\", \"d\": \"\", \"e\": \"f\"}");
     check("a = \"\"\"b\"\" \\t\n\nc\"\"\"#\nd = \"'\"\ne = '\"'",
           "{\"a\": \"b\\\"\\\" \\t\\n\\nc\", \"d\": \"'\", \"e\": \"\\\"\"}");
+    check("a = \"\"\"b\\\n\n  c \\ \t\r\n\td\\\n\"\"\"\ne = '''x\\\ny'''",
+          "{\"a\": \"bc d\", \"e\": \"x\\\\\\ny\"}");
     check(
         "a = []\nb = {}\nc = [[], {}, [ ] , { } ]\nd = {e = [1], f = {g = 2}, }",
         "{\"a\": [], \"b\": {}, \"c\": [[], {}, [], {}], \"d\": {\"e\": [1], \"f\": {\"g\": 2}}}");
@@ -121,6 +123,8 @@ static void says_where(void **state)
     refuse("a = \"\\udfff\"", 1, 12, "U+DFFF is no character");
     refuse("a = '''x\ny''\n", 3, 1, "ends where the end of a string");
     refuse("a = \"\"\"x\n\\q\"\"\"", 2, 2, "an escape");
+    refuse("a = \"\"\"x\\ y\"\"\"", 1, 10, "an escape");
+    refuse("a = \"x\\\n\"", 1, 8, "an escape");
     refuse("a = {b = 1 c = 2}", 1, 12, "',' or '}'");
     refuse("a = {b = 1\n", 2, 1, "ends where ',' or '}'");
     refuse("a = [\n1,\n2\n3]", 4, 1, "'3' where ',' or ']'");
