@@ -36,14 +36,13 @@ bool hb_queue_take(struct hb_queue *q, struct hb_queue_entry *out)
         return false;
     *out = q->heap[0];
     q->heap[0] = q->heap[--q->count];
-    for (uint32_t at = 0;;) {
-        uint32_t least = at;
-        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < q->count; child++)
-            if (before(&q->heap[child], &q->heap[least]))
-                least = child;
-        if (least == at)
-            return true;
+    for (uint32_t at = 0, least; 2 * at + 1 < q->count; at = least) {
+        least = 2 * at + 1;
+        if (least + 1 < q->count && before(&q->heap[least + 1], &q->heap[least]))
+            least++;
+        if (!before(&q->heap[least], &q->heap[at]))
+            break;
         swap(&q->heap[at], &q->heap[least]);
-        at = least;
     }
+    return true;
 }
