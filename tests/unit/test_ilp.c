@@ -378,6 +378,24 @@ static void test_linear_bounds_hold(void **state)
     assert_true(tight > rows * 9 / 10 && infeasible > rows * 9 / 10);
 }
 
+/* Column 0 alone, at least as much: what is proven is below it by what rounding may have added, and
+ * by no more. */
+static void test_linear_bounds_are_rounded_down(void **state)
+{
+    (void)state;
+    struct hb_arena *arena = hb_arena_new();
+    static const double wanted[] = {1, 3, 7.7, 1e3, 12345.678, 1e7};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        struct hb_lp_entry entry = {0, 1};
+        struct hb_lp_row row = {wanted[i], 1};
+        struct hb_lp lp = {
+            .columns = 1, .entries = &entry, .entry_count = 1, .rows = &row, .row_count = 1};
+        assert_int_equal(hb_ilp_linear(arena, &lp), HB_ILP_OPTIMAL);
+        assert_true(lp.bound < wanted[i] && lp.bound > wanted[i] * (1 - 1e-12));
+    }
+    hb_arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees),
@@ -385,6 +403,7 @@ int main(void)
                                        cmocka_unit_test(test_proves_no_more),
                                        cmocka_unit_test(test_survives_extremes),
                                        cmocka_unit_test(test_is_the_best_of_lines),
+                                       cmocka_unit_test(test_linear_bounds_are_rounded_down),
                                        cmocka_unit_test(test_linear_bounds_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
