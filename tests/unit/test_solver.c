@@ -104,6 +104,21 @@ static void menus_try_sets(void **state)
     assert_true(own.count == 1 && none == 0);
 }
 
+/* Unrolled layers are in no segment: the file's own policy, the others by their names, and sets
+ * that keep one tensor, or all of them, are offered unseen. */
+static void menus_without_segments_are_plain(void **state)
+{
+    (void)state;
+    static const enum hb_policy first[] = {HB_POLICY_FULL, HB_POLICY_NONE, HB_POLICY_DOTS,
+                                           HB_POLICY_DOTS_NO_BATCH};
+    uint32_t tried;
+    struct hb_menu menu = menu_of(SMALL "stack: {form: loop}\n", HB_MENU_MOST, &tried);
+    for (uint32_t i = 0; i < menu.count; i++)
+        assert_int_equal(menu.policies[i].policy, i < 4 ? first[i] : HB_POLICY_NAMES);
+    assert_int_equal(menu.count, 14);
+    assert_int_equal(count_saving(&menu, 1, 1), 8);
+}
+
 struct lives {
     struct hb_live *list;
     uint32_t count;
@@ -423,6 +438,7 @@ int main(void)
         TEST(axes_bring_what_they_split),
         TEST(a_floor_has_the_form_of_its_sums),
         TEST(menus_try_sets),
+        TEST(menus_without_segments_are_plain),
         TEST(a_search_ends_behind_its_time),
         TEST(scans_are_nested_where_layers_are_cut),
         TEST(places_of_states_are_searched_where_they_free_memory),
