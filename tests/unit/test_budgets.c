@@ -194,12 +194,37 @@ static void more_runs_than_allowed_are_not_begun(void **state)
     unit_end(&u);
 }
 
+/* The same of layers that are in no segment, each configuration of which is a run: where none fits,
+ * no more are run than is allowed. */
+static void runs_without_segments_are_counted(void **state)
+{
+    (void)state;
+    struct space s;
+    unit_start(&u);
+    open_space(MODEL("hardware: {device: nvidia-h100, count: 4}\nstack: {form: loop}\n"
+                     "plan: {objective: memory, search: {mesh: [fsdp], remat: true}}\n"),
+               &s);
+    assert_true(hb_plan_find(u.env.arena, &s.ask, &s.plan) && s.plan.found);
+    s.ask.objective = HB_OBJ_STEP_TIME;
+    s.ask.budget_bytes = s.plan.best.peak_bytes - 1;
+    assert_true(hb_plan_find(u.env.arena, &s.ask, &s.plan) && !s.plan.found);
+    uint32_t runs = s.plan.counts.runs;
+    assert_int_equal(runs, COMBINATIONS);
+    for (s.ask.most_runs = 1; s.ask.most_runs < runs; s.ask.most_runs++) {
+        assert_true(hb_plan_find(u.env.arena, &s.ask, &s.plan));
+        assert_int_equal(s.plan.counts.runs, s.ask.most_runs);
+        assert_int_equal(s.plan.status, HB_PLAN_LIMIT);
+    }
+    unit_end(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budgets_are_met_to_the_byte),
         cmocka_unit_test(little_effort_finds_a_plan),
         cmocka_unit_test(more_runs_than_allowed_are_not_begun),
+        cmocka_unit_test(runs_without_segments_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
