@@ -309,6 +309,20 @@ static void a_copy_in_the_64th_loop_is_not_beside_the_step(void **state)
     assert_int_equal(ns_of(step), 100000000);
 }
 
+/* What is waited for at once is beside nothing, the first op of all too; the last is waited for by
+ * none. */
+static void the_first_copy_may_be_waited_for(void **state)
+{
+    (void)state;
+    struct hb_op down = {.kind = HB_OP_HOST_COPY, .stream = HB_STREAM_D2H, .moved_bytes = 1e9};
+    struct hb_op up = {.kind = HB_OP_HOST_COPY, .stream = HB_STREAM_H2D, .moved_bytes = 1e9};
+    uint32_t waited = add(up);
+    hb_program_add_op(&prog, (struct hb_op){.name = "op", .kind = HB_OP_DONE, .start = waited});
+    uint32_t last = add(down);
+    assert_int_equal(ns_of(waited), 100000000);
+    assert_int_equal(ns_of(last), 100000000);
+}
+
 static void marks_and_waits_take_no_time(void **state)
 {
     (void)state;
@@ -383,6 +397,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(host_copies_share_the_link_in_the_last_of_many_loops, start,
                                         end),
         cmocka_unit_test_setup_teardown(a_copy_in_the_64th_loop_is_not_beside_the_step, start, end),
+        cmocka_unit_test_setup_teardown(the_first_copy_may_be_waited_for, start, end),
         cmocka_unit_test_setup_teardown(marks_and_waits_take_no_time, start, end),
         cmocka_unit_test_setup_teardown(absurd_inputs_stay_in_range, start, end),
         cmocka_unit_test_setup_teardown(ops_of_a_step_share_its_time, start, end),
