@@ -346,8 +346,7 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                                   .optional = optional,
                                   .counts = counted_ops(scratch, ask, l->p),
                                   .split = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1,
-                                  .apart = is_apart(ask),
-                                  .accumulates = ask->cell_spec->batch.accumulate > 1};
+                                  .apart = is_apart(ask)};
     own.lasting = own.split || hb_habits_ordered(ask->cell_spec);
     own.waits = is_never_again(ask->cell_spec);
     struct hb_op_floor *ops = hb_op_floor_open(scratch, &own);

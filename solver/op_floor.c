@@ -151,9 +151,9 @@ static struct gradient *list_lives(struct hb_arena *arena, const struct side *s,
     return list;
 }
 
-/* All around the loop over microbatches; without one, what a loop writes and leaves behind all
- * loops of the backward pass (not the zeros that nan_to_num puts in behind each, seed 19050). */
-static bool is_lasting(const struct hb_program *p, bool accumulates, const struct gradient *g)
+/* All around the last loop of the backward pass, that over microbatches where there is one (not the
+ * zeros that nan_to_num puts in behind each, seed 19050); without loops, behind all of it. */
+static bool is_lasting(const struct hb_program *p, const struct gradient *g)
 {
     const struct hb_loop *around = NULL;
     int64_t last = -1;
@@ -164,7 +164,7 @@ static bool is_lasting(const struct hb_program *p, bool accumulates, const struc
         }
     while (around && around->parent != HB_NONE)
         around = &p->loops[around->parent];
-    if (!accumulates || !around)
+    if (!around)
         return g->end > last;
     return g->start < (int64_t)around->first_op && g->end >= (int64_t)around->end_op;
 }
@@ -176,8 +176,7 @@ static void take_gradients(struct hb_op_floor *s)
     const struct gradient *list = list_lives(s->arena, all, is_gradient, s->ask.split, &names);
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
     for (size_t at = 0; at < names.room && !s->ask.apart; at++)
-        if (list[at].looped &&
-            (!s->ask.lasting || is_lasting(all->p, s->ask.accumulates, &list[at])))
+        if (list[at].looped && (!s->ask.lasting || is_lasting(all->p, &list[at])))
             s->gradients[s->gradient_count++] = list[at];
     s->there =
         hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count + 1, sizeof(bool));

@@ -39,7 +39,6 @@ struct hb_op_floor_ask {
     bool split;           /* layers may be split into runs */
     bool lasting;         /* of gradients those alone that outlive their loop count ... */
     bool apart;           /* ... and not even these */
-    bool accumulates;     /* over microbatches */
     bool waits;           /* values that wait count, too: none is made again for want of memory */
 };
 
