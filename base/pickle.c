@@ -460,7 +460,7 @@ static bool run_memo(struct machine *m, int op, bool *out_known)
 
 static bool append_top(struct machine *m, uint32_t words, bool map)
 {
-    if (m->stack_count - floor_of(m) < words + 1)
+    if (m->stack_count < words)
         return wrong(m, "the stack is empty");
     uint32_t first = m->stack_count - words;
     return map ? set_items(m, first) : append(m, first);

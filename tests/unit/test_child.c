@@ -126,6 +126,16 @@ static void limits_stop_it(void **state)
     expect_out(&child, "");
 }
 
+/* Just as much as is allowed is not too much. */
+static void as_much_as_is_allowed_is_taken(void **state)
+{
+    (void)state;
+    struct hb_child_ask ask = {.most_bytes = 1000};
+    struct hb_child child = run("printf %01000d 7", ask);
+    assert_int_equal(child.end, HB_CHILD_DONE);
+    assert_int_equal(child.out.len, 1000);
+}
+
 /* What it leaves behind is not waited for. */
 static void its_own_end_counts(void **state)
 {
@@ -178,10 +188,15 @@ static void signals_are_held_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_it_prints_is_kept_apart),        TEST(much_is_sent_and_received),
-        TEST(what_cannot_be_started_has_a_reason), TEST(limits_stop_it),
-        TEST(it_took_what_passed_meanwhile),       TEST(its_own_end_counts),
-        TEST(what_stands_in_the_pipes_is_read),    TEST(signals_are_held_back),
+        TEST(what_it_prints_is_kept_apart),
+        TEST(much_is_sent_and_received),
+        TEST(what_cannot_be_started_has_a_reason),
+        TEST(limits_stop_it),
+        TEST(as_much_as_is_allowed_is_taken),
+        TEST(it_took_what_passed_meanwhile),
+        TEST(its_own_end_counts),
+        TEST(what_stands_in_the_pipes_is_read),
+        TEST(signals_are_held_back),
     };
     signal(SIGPIPE, SIG_IGN); /* as the program does */
     return cmocka_run_group_tests_name("child", tests, NULL, NULL);

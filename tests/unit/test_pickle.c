@@ -157,6 +157,8 @@ static const struct {
     CASE("\x80\x02q\x00.", "stack is empty"),
     CASE("\x80\x04\x94.", "stack is empty"),
     CASE("\x80\x02]a.", "stack is empty"),
+    CASE("\x80\x02](Nat.", "stack is empty"),
+    CASE("\x80\x02}(NNst.", "stack is empty"),
     CASE("\x80\x02}Ns.", "stack is empty"),
     CASE("\x80\x02(e.", "stack is empty"),
     CASE("\x80\x02(NNu.", "stack is empty"),
