@@ -274,20 +274,46 @@ static int find_refusal(const struct hb_sentence *l)
     return -1;
 }
 
+/* "2.09 GiB", "5053216Ki", "0x30d40 bytes", "318080": to two digits behind the point, or many in
+ * all. */
+static bool is_precise(const struct hb_word *w)
+{
+    enum { BEHIND = 2, ALL = 4, BARE = 6 };
+    int all = 0, behind = -1;
+    for (const char *at = w->span.at; at < w->span.end; at++) {
+        bool digit = *at >= '0' && *at <= '9';
+        if (!digit && *at != '.' && *at != ',')
+            break;
+        all += digit;
+        behind = digit ? behind + (behind >= 0) : 0;
+    }
+    return w->kind == HB_WORD_NUMBER && w->amount.bytes >= 0 &&
+           (behind >= BEHIND || all >= (w->has_unit ? ALL : BARE) || hb_span_starts(w->span, "0x"));
+}
+
+/* "requestedSpace: 44135424 B", "of size: 2304", not "7 x 4 = 28 GB" */
+static bool is_keyed(const struct hb_sentence *l, int i)
+{
+    return i > 0 && l->word[i - 1].keys && l->word[i - 1].kind == HB_WORD_TEXT &&
+           (l->word[i].has_unit || l->bits[i - 1] & WANTED);
+}
+
+/* "needs 24 GB, only 16 GB are free" */
+static bool is_compared(const struct hb_figures *f)
+{
+    return f->wanted.bytes >= 0 && (f->free.bytes >= 0 || f->limit.bytes >= 0);
+}
+
 /* Whether its figures may be those of a request: as a program prints them, of an allocation, or
- * compared with what there is. Else they are what somebody has, needs or reckons. */
+ * compared with what there is. */
 static bool is_told_of_request(const struct hb_sentence *l, const struct hb_figures *f)
 {
-    bool told = f->wanted.bytes >= 0;
+    bool told = f->wanted.bytes >= 0 && f->wanted.step_bytes == 1;
     for (int i = 1; i < l->count; i++)
-        if (l->word[i].has_unit &&
-            ((l->word[i - 1].keys && /* "requestedSpace: 44135424 B", not "7 x 4 = 28 GB" */
-              l->word[i - 1].kind == HB_WORD_TEXT) ||
-             (told && hb_sentence_is(l, i - 1, "only")))) /* "needs 24 GB, only 16 GB ..." */
-            return true;
-    if (f->wanted.bytes >= 0 && f->wanted.step_bytes == 1)
-        return true;
-    return hb_report_is_printed(l) || hb_sentence_has(l, ALLOCS | EXCEEDS) || is_of_chip(l, f);
+        told = told || is_keyed(l, i) ||
+               (is_compared(f) && l->word[i].has_unit && hb_sentence_is(l, i - 1, "only"));
+    return told || hb_report_is_printed(l) || hb_sentence_has(l, ALLOCS | EXCEEDS) ||
+           is_of_chip(l, f);
 }
 
 static enum hb_report report_of(const struct hb_sentence *l)
@@ -415,17 +441,30 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
     return f;
 }
 
+/* Whether a program told the figures: it printed the line, one of them is precise or behind a key,
+ * or what was wanted is held against what there was. What is only round in anybody's sentence is
+ * what somebody has, sets, needs or reckons: of 21 such at first look twelve were told wrongly. */
+static bool is_of_program(const struct hb_sentence *l, const struct refusal *refusal,
+                          const struct hb_figures *f)
+{
+    bool told = refusal->line && !hb_span_starts(l->span, "# ");
+    for (int i = 0; i < l->count; i++)
+        told = told || is_precise(&l->word[i]) || is_keyed(l, i);
+    return told || is_compared(f) || hb_report_is_printed(l) || hb_sentence_has(l, CHIP);
+}
+
 /* The line's figures, where they may be of what was refused. */
 static struct hb_figures read_figures(struct hb_sentence *l, struct refusal *refusal)
 {
     struct hb_amount tensor;
     struct hb_figures f = hb_figures_read(l);
-    bool request = is_told_of_request(l, &f);
+    bool told = is_of_program(l, refusal, &f);
+    bool request = told && is_told_of_request(l, &f);
     if (request && f.wanted.bytes >= 0)
         refusal->report = HB_REPORT_TOLD;
     if (refusal->killed)
         f.wanted.bytes = -1; /* "a memory request of 30Mi": what was set, not asked for */
-    if (refusal->report == HB_REPORT_NONE || refusal->crash ||
+    if (refusal->report == HB_REPORT_NONE || refusal->crash || !told ||
         !(request || (refusal->killed && refusal->line)))
         f = (struct hb_figures){{-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}, {-1, 0}};
     if (f.wanted.bytes < 0 && tensor_of_torch(l->span, &tensor))
@@ -552,6 +591,7 @@ static const struct hb_form rows[] = {
     ANY("rror 2"),
     ANY("RAM us"),
     ANY(" mem "),
+    ANY(" MEM "),
     ANY("</torch_"),
     ANY("Vram"),
     ANY("vram"),

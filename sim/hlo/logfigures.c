@@ -87,47 +87,6 @@ static int share_of(const struct hb_sentence *l, int i)
     return number && is_share(l, k) ? k : -1;
 }
 
-/* "Kaggle's GPUs (14GB available)", "an error (GPU RAM 4GB)" */
-static bool is_in_brackets(const struct hb_sentence *l, int i)
-{
-    int first = i - 1;
-    while (first > 0 && l->bits[first] & (DEVICE | MEMORY) && !l->word[first].keys)
-        first--;
-    if (first >= 0 && first < i - 1 && *l->word[first].span.at == '(' && i + 1 < l->count &&
-        *l->word[i + 1].span.at == ')')
-        return l->word[i].has_unit;
-    return i > 1 && *l->word[i - 1].span.at == '(' && l->bits[i - 2] & DEVICE && i + 2 < l->count &&
-           *l->word[i + 2].span.at == ')';
-}
-
-/* "a card with 24 GB VRAM", "4 x 16 GB GPUs": what a machine has, unless "needs" or the like stands
- * right before it. */
-static bool is_equipment(const struct hb_sentence *l, int i, int told)
-{
-    int k = i - 1;
-    while (k > told && (l->bits[k] & LEADS))
-        k--;
-    if (is_in_brackets(l, i))
-        return true;
-    int behind = i + 1;
-    while (behind < l->count && l->bits[behind] & (DEVICE | MEMORY | OWNER) &&
-           !(l->bits[behind] & CHIP) && !l->word[behind].keys)
-        behind++;
-    bool told_behind = behind < l->count && l->bits[behind] & (LIMITS | FREES); /* "memory limit" */
-    return behind > i + 1 && k != told && !told_behind;
-}
-
-/* "when the memory is more than 8 GB": a bound that somebody saw, where nothing is asked for and no
- * other amount is compared. k stands before the amount. */
-static bool is_bound(const struct hb_sentence *l, int k)
-{
-    enum { OTHERS = LIMITS | TOTALS | FREES | WANTS | WANTED | ALLOCS };
-    for (int n = k - 1; n >= 0 && l->word[n].kind != HB_WORD_END; n--)
-        if (l->bits[n] & OTHERS || l->word[n].has_unit)
-            return false;
-    return k > 0 && hb_sentence_is(l, k, "than") && hb_sentence_is(l, k - 1, "more");
-}
-
 bool hb_figures_is_most(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
@@ -171,7 +130,7 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
         return true; /* "RAM reaches over 12 GB" */
     const char *at = l->word[i].span.at;
     bool range = i > 0 && l->word[i - 1].kind == HB_WORD_NUMBER && at[-1] == '-'; /* "13-14 GB" */
-    if (is_bound(l, k) || hb_figures_is_most(l, i) || range || is_owned(l, i) || is_set(l, i))
+    if (hb_figures_is_most(l, i) || range || is_owned(l, i) || is_set(l, i))
         return true;
     bool about = at > l->span.at && at[-1] == '~';
     bool reckons = k >= 0 && l->bits[k] & RECKONS;
@@ -194,8 +153,6 @@ static bool is_option(const struct hb_sentence *l, int i)
 static int meaning_of(const struct hb_sentence *l, int i)
 {
     int left = meaning_before(l, i, false);
-    if (is_equipment(l, i, left))
-        return -1;
     if (left > 0 && l->bits[left] & HOLDS && hb_sentence_is(l, left - 1, "not"))
         return -1; /* "it did not reach the limit of 512MiB" */
     int other = share_of(l, i);
@@ -205,14 +162,6 @@ static int meaning_of(const struct hb_sentence *l, int i)
     if (left_rank >= 2 || left_rank >= right_rank)
         return left >= 0 ? left : meaning_before(l, i, true);
     return right;
-}
-
-/* "block size 3072", "context size of 8192": a size of what is counted, not of memory. */
-static bool is_counted_size(const struct hb_sentence *l, int told)
-{
-    enum { SIZED = WANTS | WANTED | ALLOCS | MEMORY | TOTALS | LIMITS | LEADS | HOLDS | FREES };
-    return hb_sentence_is(l, told, "size") && told > 0 && l->word[told - 1].kind == HB_WORD_TEXT &&
-           !(l->bits[told - 1] & SIZED);
 }
 
 static bool has_amount_before(const struct hb_sentence *l, int i)
@@ -262,7 +211,7 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
         return false;
     for (int k = i - 1; k >= told; k--) { /* "allocate pinned memory of size: 2304" */
         if (k == told || l->bits[k] & WANTED)
-            return !is_counted_size(l, k);
+            return true;
         if (!(l->bits[k] & (LEADS | LIMITS)) && l->word[k].kind != HB_WORD_PAUSE)
             return false;
     }

@@ -113,10 +113,11 @@ bool hb_kill_is(const struct hb_sentence *l, int i)
     const struct hb_word *word = &l->word[i];
     if (hb_refusal_is_never(l, i) || hb_refusal_is_called(l, i) || hb_refusal_is_none(l, i))
         return false;
-    if (hb_sentence_is(l, i, "sigkill")) /* "terminated with signal SIGKILL" */
-        return hb_sentence_is(l, i - 1, "signal") || hb_sentence_is(l, i + 1, "received") ||
-               hb_sentence_has_pair(l, "was", "sent") || hb_sentence_behind(l, i, FAR, ENDS) >= 0 ||
-               hb_sentence_ahead(l, i, FAR, ENDS) >= 0;
+    static const char *const states[] = {"signal", "status", NULL};
+    if (hb_sentence_is(l, i, "sigkill")) /* "with signal SIGKILL", "a status of 9(SIGKILL)" */
+        return hb_sentence_nearest(l, i, FAR, states) >= 0 ||
+               hb_sentence_is(l, i + 1, "received") || hb_sentence_has_pair(l, "was", "sent") ||
+               hb_sentence_behind(l, i, FAR, ENDS) >= 0 || hb_sentence_ahead(l, i, FAR, ENDS) >= 0;
     bool glued = i + 1 < l->count && l->word[i + 1].kind == HB_WORD_TEXT &&
                  l->word[i + 1].span.at == word->span.end; /* "KilledWorker" */
     if (hb_sentence_is(l, i, "killed") && i > 0 && *word->span.at == 'K' && !glued &&

@@ -110,7 +110,7 @@ static const struct meaning {
     {"less", PAUSES},
     {"limit", LIMITS},
     {"limitation", LIMITS},
-    {"low", SHORT | HOST},
+    {"low", SHORT},
     {"machine", OWNER},
     {"main", OWNER},
     {"malloc", WANTS | ALLOCS | THING},

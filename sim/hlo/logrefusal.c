@@ -13,9 +13,10 @@ static bool is_adjective(const struct hb_sentence *l, int i, int memory)
 {
     static const char *const nouns[] = {"when", "while", "during", "killer", "handler",
                                         "kill", "issue", "issues", NULL};
-    if (memory + 1 >= l->count || l->word[memory + 1].kind != HB_WORD_TEXT ||
-        l->bits[memory + 1] & FAILS || hb_sentence_is(l, memory + 1, "errors") ||
-        (i > 0 && l->bits[i - 1] & DEVICE))
+    static const char *const runs[] = {"ran", "run", "runs", "running", NULL};
+    if (hb_sentence_is_any(l, i - 1, runs) || memory + 1 >= l->count ||
+        l->word[memory + 1].kind != HB_WORD_TEXT || l->bits[memory + 1] & FAILS ||
+        hb_sentence_is(l, memory + 1, "errors") || (i > 0 && l->bits[i - 1] & DEVICE))
         return false;
     if (*l->word[memory].span.end == '-') /* in an address: "#out-of-memory-issues" */
         return true;

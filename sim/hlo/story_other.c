@@ -231,8 +231,10 @@ static bool is_anyones(const struct teller *t)
     for (int i = 0; i < HB_FW_LOG_COUNT; i++)
         named = named || t->log->framework[i];
     bool open = !named && (!hb_teller_trains(t) || hb_teller_is_open(t));
-    return t->story->kind == HB_LOG_ANY && t->story->cause == HB_CAUSE_UNKNOWN &&
-           t->story->available_bytes < 0 && (open || t->log->mark[HB_MARK_HOST]);
+    bool fills = t->story->kind == HB_LOG_PLAIN && t->log->mark[HB_MARK_FILLS_HOST];
+    bool anyones = t->story->kind == HB_LOG_ANY && (open || t->log->mark[HB_MARK_HOST]);
+    return (fills || anyones) && t->story->cause == HB_CAUSE_UNKNOWN &&
+           t->story->available_bytes < 0;
 }
 
 /* A refusal in anybody's words: by its figures, and by what the log tells of the program. */

@@ -221,7 +221,7 @@ wanted_bytes=null available_bytes=null|cuda oom: it should be around 18GiB per G
 wanted_bytes=null available_bytes=null|killed for lack of memory: each uses between 250 and 400 MB of RAM
 wanted_bytes=null available_bytes=null|OOM on a 36 GB machine
 available_bytes=null|RuntimeError: Decode out of memory.\nAvailable tokens: 2048\navailable_size()=2048
-wanted_bytes=44023414784|OOM on TPU: per device HBM is only 31.25GB and it needed around 41GB
+wanted_bytes=null|OOM on TPU: per device HBM is only 31.25GB and it needed around 41GB
 wanted_bytes=10529419660|Allocator ran out of memory trying to allocate 10529419660 Bytes (rounded to 10529419776 Bytes)
 silent|keep the batch small, else you will see a CUDA Out Of Memory error\nHow to avoid the OOM error?
 silent|Add OOM howto\nLog OOMs\nx.reason == "OOMKilled"\nthe arena does not free memory
@@ -278,7 +278,7 @@ cause=host_memory|the data loader worker killed after running for a while
 cause=unknown|the gpu memory explodes
 cause=unknown|I run into memory capacity issues
 cause=unknown|I am wondering if it is possible to train on gpus, I get an OOM
-wanted_bytes=104857600|CUDA out of memory error, stating that 100 MB failed to get allocated
+wanted_bytes=null|CUDA out of memory error, stating that 100 MB failed to get allocated
 wanted_bytes=null available_bytes=null|OOM, though I only need 405GB VRAM
 wanted_bytes=null available_bytes=null|on Kaggle GPUs (14GB available) I run out of memory
 cause=fragmentation available_bytes=14942208|Could not allocate 10485760 bytes in memory 0x0x0_HBM0; 4374528 bytes allocatable, 14942208 bytes available
@@ -321,7 +321,7 @@ cause=size|CUDA out of memory. Tried to allocate 984.00 MiB. GPU 0 has a total c
 # Figures: equipment, what was requested of a scheduler, what exceeds what, a shape without a type.
 wanted_bytes=null|everything OOMs, though it is made for a 24 GB 4090
 wanted_bytes=null|pods are killed by OOM. I requested 100GB of mem
-wanted_bytes=429496729600 available_bytes=102005473280|OOM when I train on v5p, which uses 400G memory, exceeding the 95G memory limit
+wanted_bytes=null available_bytes=null|OOM when I train on v5p, which uses 400G memory, exceeding the 95G memory limit
 wanted_bytes=39349633024 available_bytes=34359738368|=>> PBS: job killed: mem 38427376kb exceeded limit 33554432kb
 wanted_bytes=78118912|OOM when allocating tensor with shape[128,1,596,256]
 cause=corrupt_size|error: (-4:Insufficient memory) Failed to allocate 512956604754240 bytes
@@ -600,5 +600,17 @@ known=true|AssertionError: Insufficient space in device allocation
 silent|ImportError: libgomp.so.1: cannot allocate memory in static TLS block
 silent|RESOURCE_EXHAUSTED: Received message larger than max (5000000 vs. 4194304)
 silent|429 RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'Read requests'
+EOF
+
+# Round figures in anybody's sentence are no request's; a program's line, a precise figure, a key or a comparison are. A
+# status and its signal, a low number.
+rows <<'EOF'
+wanted_bytes=null|# x\nCUDA OOM when allocating about a 30GB tensor
+wanted_bytes=8053063680|# x\nCUDA OOM when allocating 7.50 GiB
+wanted_bytes=25769803776 available_bytes=17179869184|# x\nout of memory: it needs 24 GB but only 16 GB are available
+wanted_bytes=null|# [GPT-OSS] Not enough space to allocate DRAM buffer on 64K ISL
+wanted_bytes=5805965312|# Not enough space to allocate 2.7GB of space in DRAM for the model\nOut of Memory: Not enough space to allocate 5805965312 B DRAM buffer across 12 banks
+cause=host_memory|# The replica master 0 ran out-of-memory and exited with a non-zero status of 9(SIGKILL)
+cause=unknown|# x\nI've tried batch sizes as low as 2 and still run into OOM issues.
 EOF
 finish
