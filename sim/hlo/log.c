@@ -348,6 +348,8 @@ static void take_form(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_log_message *m;
     int64_t unit = form->unit_bytes ? form->unit_bytes : 1;
     bool found;
+    if (form->needs && !hb_span_has(place->after, form->needs))
+        return;
     if (form->handle) {
         form->handle(r, form, place);
         return;

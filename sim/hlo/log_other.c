@@ -259,8 +259,9 @@ static const struct hb_form rows[] = {
      .text = "shared memory",
      .needs = "limit: ", .figures = {{"equired: ", FACT(NEEDED)}, {"imit: ", FACT(CAPACITY)}}},
     {"message=\"Allocation Failure", K(PLAIN), OPENS, .value = NONE},
-    {"llocated memory out of bound", K(TPU_SCOPED), OPENS, .value = NONE,
-     .needs = "@SB<"}, /* Neuron */
+    /* Neuron's compiler */
+    {"llocated memory out of bound", K(TPU_SCOPED), OPENS, .value = NONE, .needs = "@SB"},
+    {"llocated memory out of bound", K(TPU_SCOPED), OPENS, .value = NONE, .needs = "PSUM"},
     {"cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY", K(PLAIN), OPENS, .handle = take_context},
 
     {"Killed process ", K(HOST), JOINS, .handle = take_killed},

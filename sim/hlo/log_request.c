@@ -18,8 +18,7 @@ void hb_form_request(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span s = place->after;
     struct hb_amount amount;
     int64_t unit = form->unit_bytes ? form->unit_bytes : 1;
-    if ((form->needs && !hb_span_has(s, form->needs)) ||
-        (figure->words[0] && !hb_span_find(&s, figure->words)))
+    if (figure->words[0] && !hb_span_find(&s, figure->words))
         return;
     if (!hb_span_amount(&s, unit, &amount)) {
         if (hb_span_is_absurd(s))

@@ -50,9 +50,8 @@ struct hb_form {
     bool word;          /* no letter, digit, '_' or '.' stands before the anchor */
     const char *text;   /* for the handler; hb_form_request: the message's name */
     const char *unless; /* text that must not stand right before it */
-    /* For hb_form_request: text that must stand behind the anchor, and figures, of which the first
-     * must be there. None: what was asked, right behind the anchor. */
-    const char *needs;
+    const char *needs;  /* text that must stand behind it on the line */
+    /* For hb_form_request: of these the first must be there. None: what was asked, right behind. */
     struct hb_form_figure figures[HB_FORM_FIGURES];
 };
 

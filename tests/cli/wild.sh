@@ -612,5 +612,8 @@ wanted_bytes=null|# [GPT-OSS] Not enough space to allocate DRAM buffer on 64K IS
 wanted_bytes=5805965312|# Not enough space to allocate 2.7GB of space in DRAM for the model\nOut of Memory: Not enough space to allocate 5805965312 B DRAM buffer across 12 banks
 cause=host_memory|# The replica master 0 ran out-of-memory and exited with a non-zero status of 9(SIGKILL)
 cause=unknown|# x\nI've tried batch sizes as low as 2 and still run into OOM issues.
+cause=on_chip|[NCC_INLA001] Allocated memory out of bound {concatenate}@SB(505x512), where
+cause=on_chip|[NCC_INLA001] Allocated memory out of bound in PSUM
+cause=unknown|error: allocated memory out of bound of a stack
 EOF
 finish
