@@ -14,6 +14,7 @@ static const double least_spread = 0.1;
 static const double normal_95 = 1.96;
 static const double robust_deviation = 1.4826; /* median distance of a normal distribution */
 static const double far_deviations = 5;
+static const double page_bytes = 4096; /* closer nobody measures: less is no outlier */
 
 static int compare_values(const void *a, const void *b)
 {
@@ -113,7 +114,8 @@ static uint32_t mark_outliers(const struct sample *s, struct hb_overhead_point *
     for (uint32_t i = 0; i < s->count; i++)
         s->values[i] = fabs(rest_of(&points[i], f->used_slack) - f->reserve.value);
     qsort(s->values, s->count, sizeof *s->values, compare_values);
-    double limit = far_deviations * robust_deviation * middle_of(s->values, s->count);
+    double spread = middle_of(s->values, s->count);
+    double limit = fmax(far_deviations * robust_deviation * spread, page_bytes);
     for (uint32_t i = 0; i < s->count; i++) {
         double away = fabs(rest_of(&points[i], f->used_slack) - f->reserve.value);
         points[i].outlier = away > limit;
