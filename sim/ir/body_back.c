@@ -298,6 +298,7 @@ void hb_body_late(struct hb_body *b)
         run_late_step(b);
     for (uint32_t i = 0; i < b->late_count; i++)
         end_fused(b, b->y->steps[b->late[i]].out[0]);
+    b->late_count = b->late_done = 0;
 }
 
 /* Working tensors after the last input's gradient, when weight gradients that waited are made. */
@@ -305,7 +306,6 @@ static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
     hb_body_late(b);
-    b->late_count = b->late_done = 0;
     hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
     hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
     hb_emit(b->lo, &e);
@@ -454,7 +454,6 @@ static void rings_at_once(struct hb_body *b, const struct hb_step_op *s)
     if (!hb_moe_in_list(b->lo, b->y) || hb_body_when(b, up) != HB_WHEN_FIRST)
         return;
     hb_body_late(b);
-    b->late_count = b->late_done = 0;
     first_weights(b, up);
 }
 
@@ -516,10 +515,8 @@ static void back_move(struct hb_body *b, const struct hb_step_op *s, uint32_t g)
     if (s->back_op == HB_OP_ALL_GATHER)
         whole = hb_mul_sat(whole, e.group);
     e.sent_bytes = s->sent_bytes > 0 ? s->sent_bytes : hb_payload_bytes(s->back_op, whole, e.group);
-    if (s->back_scratch_after) {
+    if (s->back_scratch_after)
         hb_body_late(b); /* what is gathered here needs room */
-        b->late_count = b->late_done = 0;
-    }
     hb_emit_read(&e, g);
     hb_emit_read(&e, b->grad[s->in[0]]);
     uint32_t out = grad_place(b, s->in[0], false);
