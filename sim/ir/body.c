@@ -42,7 +42,7 @@ const char *hb_body_name(struct hb_body *b, int v, const char *what)
  * bf16[4096,32,4,4096] twice beside the gathers of f32[4,4096,4096]; pythia2.8b,f2t4 on CUDA). */
 static bool is_kept_narrow(const struct hb_body *b, int v)
 {
-    return b->y->values[v].wide && b->saved->keep[v] != HB_KEEP_NO && !b->own_stacks;
+    return b->y->values[v].wide && !b->own_stacks;
 }
 
 /* Of the trips' values, in dimensions before their own. */
@@ -417,7 +417,7 @@ uint32_t hb_body_forward(struct hb_body *b, uint32_t in, uint32_t place, bool ke
  * llama3-8b/b1: bf16[1,1,4096,4096]{2,3,1,0}; nested scans, too). Not of layers that keep all. */
 static bool turns_rows(const struct hb_body *b)
 {
-    return hb_in_rings(b->lo) && !b->own_stacks && b->saved->keep[b->y->input] != HB_KEEP_NO;
+    return hb_in_rings(b->lo) && b->saved->keep[b->y->input] != HB_KEEP_NO;
 }
 
 /* Whether what reads a kept value takes it out of its stack itself. bwd/base: the layer's input is

@@ -55,8 +55,7 @@ static uint32_t grad_out(struct hb_body *b, const struct hb_step_op *s)
 static void reduce_grad(struct hb_body *b, uint32_t i)
 {
     struct hb_leaf *l = &b->lo->leaves[b->y->first_leaf + i];
-    bool sorts = b->own_stacks && l->experts && l->held;
-    bool whole = sorts && hb_head_own_loss(b->lo) && hb_updates_wait(b->lo);
+    bool whole = b->own_stacks && l->experts && hb_head_own_loss(b->lo);
     if (b->full_dw[i] != HB_NONE && whole)
         l->grad = hb_weight_sum_whole(b->lo, b->y->first_leaf + i, b->full_dw[i]);
     else if (b->full_dw[i] != HB_NONE)
@@ -174,7 +173,7 @@ static void inline_product(struct hb_body *b, const struct hb_step_op *s, enum h
 static uint32_t late_gradient(struct hb_body *b, const struct hb_step_op *s)
 {
     for (uint32_t v = 0; v < b->y->value_count; v++) {
-        if (b->y->values[v].turned != s->out[0] || s->out[0] == 0)
+        if (b->y->values[v].turned != s->out[0])
             continue;
         uint32_t again = hb_temp(b->lo, hb_body_name(b, (int)v, ", gradient turned again"),
                                  HB_CAT_WORKING, hb_buf_shape(b->lo, b->grad[v]));
@@ -353,9 +352,7 @@ static void hand_on(struct hb_body *b, const struct hb_step_op *s, uint32_t sum)
 
 static bool is_norm_of_sum(const struct hb_body *b, const struct hb_step_op *s)
 {
-    int from = b->y->values[s->in[0]].producer;
-    return s->in_count == 1 && b->grad[s->in[0]] != HB_NONE &&
-           (from < 0 || b->y->steps[from].kind == HB_STEP_ADD);
+    return s->in_count == 1 && b->grad[s->in[0]] != HB_NONE;
 }
 
 /* The product that this step's gradients are made inside of, with its weight (moeFG/base: the whole

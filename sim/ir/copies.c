@@ -686,8 +686,8 @@ static void add_ready(struct walk *w, uint32_t node)
         return;
     }
     bool unlocks = n->before_count > 0 && is_end(&w->r->nodes[n->before[0]]);
-    w->ready[w->ready_count++] = (struct ready){
-        node, is_start(n), n->kind == LAYERS && !hb_alone(w->r->lo), unlocks, n->ready};
+    w->ready[w->ready_count++] =
+        (struct ready){node, is_start(n), n->kind == LAYERS, unlocks, n->ready};
 }
 
 static bool is_better(const struct walk *w, bool held_up, const struct ready *x,

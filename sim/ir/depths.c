@@ -32,8 +32,7 @@ void hb_depths_leaves(struct hb_lower *lo, struct hb_depths *d)
  * layers of 2,048, 128 experts, fsdp 64 of v5p and v6e: each before the loop backwards). */
 static bool is_held(const struct hb_lower *lo, const struct hb_block *b)
 {
-    bool sorts = hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe);
-    return lo->spec->compiler != HB_XLA_TPU || !sorts;
+    return lo->spec->compiler != HB_XLA_TPU || !hb_block_mixes(b);
 }
 
 void hb_depths_build(struct hb_lower *lo, struct hb_depths *d)

@@ -180,8 +180,7 @@ static void make_zeros(struct hb_lower *lo, struct hb_ends *ends)
  * bf16[256000,3584] that the scatter writes over). */
 static bool takes_head(const struct hb_lower *lo)
 {
-    return lo->head == lo->embed && lo->spec->lookup == HB_LOOKUP_GATHER &&
-           hb_weight_grad_dtype(lo) == lo->compute;
+    return lo->head == lo->embed && hb_weight_grad_dtype(lo) == lo->compute;
 }
 
 /* Cast, and of all devices where the table is whole. */
@@ -308,7 +307,7 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
         struct hb_leaf *head = &lo->leaves[lo->head];
         head->added = !ends->head_done && lo->head != lo->embed;
         hb_weight_accumulate(lo, true);
-        head->added = head->added && ends->head_done;
+        head->added = ends->head_done;
     }
     hb_loss_finish(lo, ends);
     if (lo->positions != HB_NONE) {

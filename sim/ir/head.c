@@ -276,12 +276,11 @@ static bool is_microbatch_early(const struct hb_lower *lo)
 static bool waits_by_weights(const struct hb_lower *lo)
 {
     bool ring = hb_in_rings(lo);
-    const struct hb_spec *s = lo->spec;
     if (ring && hb_in_short_ring(lo))
         return is_short_ring_late(lo);
     if (hb_accumulates(lo) || is_tied(lo))
         return !is_ring_early(lo) && !is_microbatch_early(lo);
-    if (hb_alone(lo) && hb_copies_queued(lo) && s->optimizer.moment_count > 0)
+    if (hb_alone(lo) && hb_copies_queued(lo) && lo->spec->optimizer.moment_count > 0)
         return true;
     if (hb_head_own_rule(lo) && is_own_rule_late(lo))
         return true;
@@ -439,7 +438,7 @@ bool hb_head_waits(const struct hb_lower *lo)
  * that of its input, not beside host copies (70B/remat=offload:layer_in). */
 static bool is_started_first(const struct hb_lower *lo)
 {
-    return hb_gathers_beside(lo) && hb_head_split(lo) && !hb_offloads(lo);
+    return hb_gathers_beside(lo) && !hb_offloads(lo);
 }
 
 /* Its sum comes after the layers (8B,v5e16x16,f256: 2004 and 2004 MiB), or at once in the list's

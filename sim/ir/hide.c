@@ -78,7 +78,7 @@ static double stall_us(const struct queue *q, const struct hb_hide_op *op)
 
 static bool frees_place(const struct queue *q, const struct hb_hide_op *op)
 {
-    return op->kind == HB_HIDE_START && q->busy && q->wanted;
+    return op->kind == HB_HIDE_START && q->wanted;
 }
 
 /* A start before which no other collective is comes last of all that need not wait. */
@@ -92,8 +92,7 @@ static bool fits_better(const struct queue *q, const struct hb_hide_op *a,
                         const struct hb_hide_op *b)
 {
     double gap_us = q->next_us - q->now_us;
-    return q->next_us >= 0 && a->kind != HB_HIDE_START &&
-           fabs(gap_us - a->cost_us) < fabs(gap_us - b->cost_us);
+    return q->next_us >= 0 && fabs(gap_us - a->cost_us) < fabs(gap_us - b->cost_us);
 }
 
 static bool reads_done(const struct queue *q, const struct hb_hide_op *op)

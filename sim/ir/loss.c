@@ -130,7 +130,7 @@ static bool is_scattered(const struct hb_lower *lo)
  * constraints: f32[131072,131072] and the f32[4,4096,131072] of its reduce-scatter). */
 static bool is_head_summed(const struct hb_lower *lo)
 {
-    return lo->batch_whole && hb_head_split(lo);
+    return lo->batch_whole;
 }
 
 void hb_loss_make_logits(struct hb_lower *lo, struct hb_loss_pass *c)
@@ -366,7 +366,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Of MaxText's each device takes its part before that is summed over data (gemma2-27b, v5e,
      * data 2 and fsdp 128: all-reduce.52 at 341, bf16[256128,36] of it at 346, all-reduce.53 of
      * that, the layers from 392; alone whole until its update, gemma2-9b, v5e-256). */
-    bool parted = hb_head_own_rule(lo) && hb_head_split(lo) && data;
+    bool parted = hb_head_own_rule(lo) && data;
     if (!parted && (same || gpu || (!over && !is_own_at_once(lo))))
         return;
     l->grad =
@@ -519,7 +519,6 @@ static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct 
         ends->pending_x = c->x;
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);
-        ends->pending_before = ends->pending_logits == c->logits ? c->before : HB_NONE;
         if (hb_head_both_wait(lo) && hb_gathers_labels(lo)) {
             ends->pending_logits = c->logits;
             ends->pending_before = c->turned;

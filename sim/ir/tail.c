@@ -338,7 +338,7 @@ static bool is_sum_whole(const struct tail *t, uint32_t head)
     if (t->experts || head != HB_NONE)
         return true;
     bool both = t->split && hb_order_words(t->lo) > t->lo->local.vocab;
-    return both || (t->value != HB_NONE && !is_factored(t));
+    return both || t->value != HB_NONE;
 }
 
 /* The table's gradient: each device scatters into its features, of its words or of all; with more
@@ -537,7 +537,7 @@ static void add_updates(struct tail *t, uint32_t norm)
     const struct hb_spec *s = t->lo->spec;
     uint32_t moments = (uint32_t)s->optimizer.moment_count; /* and the gradient, the weight */
     double weight = weight_bytes(s), states = 0;
-    for (int i = 0; i < s->optimizer.moment_count && !is_factored(t); i++)
+    for (int i = 0; i < s->optimizer.moment_count; i++)
         states += 2.0 * hb_dtype_bits(s->optimizer.moments[i]) / 8;
     for (uint32_t i = 0; i < t->count; i++) {
         const struct grad *g = &t->grads[i];

@@ -323,7 +323,7 @@ static bool is_gathered_by_rows(const struct hb_lower *lo, const struct hb_leaf 
 static void order_gathered(struct hb_lower *lo, struct hb_leaf *l)
 {
     int copies = l->gather_dim == l->rank - 1 ? 2 : 1;
-    if (lo->p->compiler != HB_XLA_TPU || l->gather_dim < 0 || l->fsdp_ways < 2)
+    if (lo->p->compiler != HB_XLA_TPU || l->gather_dim < 0)
         return;
     for (int i = 0; i < copies; i++) {
         uint32_t copy = hb_temp(lo, hb_name(lo, l->name, ", gathered, in order"),
