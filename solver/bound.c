@@ -35,7 +35,7 @@ struct bound_ask {
     int64_t budget_bytes; /* of what takes more the times are not wanted */
     int64_t known_bytes;  /* up to this much the bytes may be less than what is known */
     bool whole;           /* with the ends, else the layers alone */
-    bool backward;        /* nothing of the forward pass */
+    bool backward;        /* of the forward pass the arithmetic alone */
 };
 
 /* Sequences that a device goes through in a step, in layers of no pipeline and in a stage, whose
@@ -65,6 +65,16 @@ static struct work work_of(const struct hb_spec *spec)
 enum { SHORTEST_NS = 1000 };
 static const double rounding = 1e-3;
 
+/* A product of the layers that every policy makes, or their attention: nothing makes it in less
+ * than its arithmetic takes at the best rate. */
+static double least_ns(const struct hb_cost *cost, const bool *optional,
+                       const struct bound_ask *ask, uint32_t op)
+{
+    bool compute = cost->p->ops[op].stream == HB_STREAM_COMPUTE;
+    bool counts = compute && !optional[op] && is_of_layers(ask->cell_spec, cost->p, op);
+    return counts ? hb_cost_least_ns(cost, op) : 0;
+}
+
 /* Of all products by that name one: where memory is short a gradient is made more than once. */
 static double products_ns(struct hb_arena *scratch, const struct hb_cost *cost,
                           const bool *optional, const struct bound_ask *ask)
@@ -76,9 +86,7 @@ static double products_ns(struct hb_arena *scratch, const struct hb_cost *cost,
     hb_names_init(&known, scratch, p->op_count);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        bool counts = op->phase == HB_PHASE_BACKWARD && op->stream == HB_STREAM_COMPUTE &&
-                      !optional[i] && is_of_layers(ask->cell_spec, p, i);
-        double ns = counts ? hb_cost_least_ns(cost, i) : 0;
+        double ns = least_ns(cost, optional, ask, i);
         if (ns < SHORTEST_NS * at_once || known.names[hb_names_place(&known, op->name, 0)])
             continue;
         hb_names_put(&known, op->name, 0);
@@ -88,7 +96,23 @@ static double products_ns(struct hb_arena *scratch, const struct hb_cost *cost,
     return sum;
 }
 
-/* Without `change` (merged.h) nothing of the forward pass counts, which is all that it changes. */
+/* Of the forward pass, whoever makes there what inside of whom (merged.h). */
+static int64_t forward_ns(const struct hb_cost *cost, const bool *optional,
+                          const struct bound_ask *ask)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < cost->p->op_count; i++) {
+        const struct hb_op *op = &cost->p->ops[i];
+        if (op->phase != HB_PHASE_FORWARD)
+            continue;
+        double ns = fmin(least_ns(cost, optional, ask, i), (double)HB_COST_MAX_NS);
+        sum = hb_add_sat(sum, hb_mul_sat((int64_t)ns, hb_program_times(cost->p, op)));
+    }
+    return sum;
+}
+
+/* Without `change` (merged.h), which changes the forward pass alone, of that only the arithmetic of
+ * its products counts. */
 static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
                         const struct hb_program *p, const int64_t *change, const bool *optional,
                         struct hb_floor *out)
@@ -106,6 +130,9 @@ static void sum_streams(struct hb_arena *scratch, const struct bound_ask *ask,
             if (op->stream == HB_STREAM_COMPUTE && op->phase == HB_PHASE_FORWARD)
                 out->forward_ns = hb_add_sat(out->forward_ns, ns);
         }
+    if (!change)
+        busy[HB_STREAM_COMPUTE] =
+            hb_add_sat(busy[HB_STREAM_COMPUTE], forward_ns(&cost, optional, ask));
     if (ask->backward && hb_bound_is_dense(ask->cell_spec))
         out->products_ns = products_ns(scratch, &cost, optional, ask);
     for (int s = 0; s < HB_STREAM_COUNT; s++) {
@@ -440,7 +467,7 @@ bool hb_bound_is_dense(const struct hb_spec *spec)
     return dense;
 }
 
-/* Proof. Every product of a dense layer's backward pass, and its attention, has the sequences of a
+/* Proof. Every product of a dense layer, and its attention, has the sequences of a
  * microbatch in one of its dimensions once, and the others follow from model and mesh: so its
  * operations are as many times more as there are more sequences, over all trips those of the whole
  * step. Each of them is made at least once, and of those of one name but one is counted (gemma3-12b

@@ -22,8 +22,8 @@ struct hb_floor {
     int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream;
                           * 0 before that is known, again_ns of a cell once that is */
     int64_t links_ns;    /* of a node: what the layers move over all axes of the mesh */
-    double products_ns;  /* of a node's backward pass: what the arithmetic of the layers' products
-                          * and attention takes at the best rate; 0 where that is not known */
+    double products_ns;  /* of a node: what the arithmetic of the layers' products and attention
+                          * takes at the best rate; 0 where that is not known */
 };
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'
@@ -37,14 +37,15 @@ struct hb_bound_limits {
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_bound_limits limits,
                    struct hb_floor *out);
-/* The same, and of the times those of the backward pass alone, which takes half as long to find;
- * the bytes are not asked after closely. */
+/* The same, and of the times those of the backward pass and what the arithmetic of the forward pass
+ * takes at the best rate, which takes half as long to find; the bytes are not asked after closely.
+ */
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                        const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
 /* Whether no block has experts. */
 bool hb_bound_is_dense(const struct hb_spec *spec);
-/* Of another node of the mesh, from what that found of the first: its layers' backward pass takes
- * no less for its arithmetic alone, which follows from the sequences that a device goes through. 0:
+/* Of another node of the mesh, from what that found of the first: its layers take no less for their
+ * arithmetic alone, which follows from the sequences that a device goes through. 0:
  * nothing is known, as of experts, whose rows do not follow so. */
 int64_t hb_bound_alike(const struct hb_floor *first, const struct hb_spec *first_spec,
                        const struct hb_spec *spec);

@@ -44,7 +44,7 @@ struct hb_search_node {
     bool measured;         /* else its bytes are those of another node of its mesh */
     bool alike;            /* its bytes are, and its times follow from that node (hb_bound_alike) */
     bool timed;            /* else its times are not known: it takes more than the budget */
-    bool forward;          /* else of its times only those of the backward pass */
+    bool forward;          /* else of its times only those of hb_bound_backward */
     bool refused;          /* sizes beyond the range */
     int64_t floor_ns;      /* the layers' path at least */
     bool relaxed;          /* relax_ns is known */
