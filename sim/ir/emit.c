@@ -55,8 +55,7 @@ uint32_t hb_temp_in_place(struct hb_lower *lo, const char *name, enum hb_categor
     b->name = name;
     b->category = category;
     b->alias_of = place;
-    b->argument = false;
-    b->output = false;
+    b->argument = b->output = false;
     return at;
 }
 
@@ -71,20 +70,18 @@ uint32_t hb_argument(struct hb_lower *lo, const char *name, enum hb_category cat
 
 void hb_emit_read(struct hb_emit *e, uint32_t buf)
 {
-    if (buf == HB_NONE)
-        return;
-    if (e->read_count == HB_EMIT_REFS)
+    if (buf != HB_NONE && e->read_count == HB_EMIT_REFS)
         HB_BUG("op '%s' reads too much", e->name);
-    e->read[e->read_count++] = buf;
+    if (buf != HB_NONE)
+        e->read[e->read_count++] = buf;
 }
 
 void hb_emit_write(struct hb_emit *e, uint32_t buf)
 {
-    if (buf == HB_NONE)
-        return;
-    if (e->write_count == HB_EMIT_REFS)
+    if (buf != HB_NONE && e->write_count == HB_EMIT_REFS)
         HB_BUG("op '%s' writes too much", e->name);
-    e->write[e->write_count++] = buf;
+    if (buf != HB_NONE)
+        e->write[e->write_count++] = buf;
 }
 
 /* Of a stack, an op inside a loop touches one slice. */
@@ -109,44 +106,46 @@ static double operand_bytes(const struct hb_lower *lo, const struct hb_op *op,
 
 uint32_t hb_emit(struct hb_lower *lo, const struct hb_emit *e)
 {
-    struct hb_op op = {.name = e->name,
-                       .kind = e->kind,
-                       .stream = e->stream,
-                       .phase = lo->phase,
-                       .start = HB_NONE,
-                       .dtype = lo->compute,
-                       .flops = e->flops,
-                       .moved_bytes = e->moved_bytes,
-                       .sent_bytes = e->sent_bytes,
-                       .axis = e->axis,
-                       .group = e->group,
-                       .over_data = e->over_data,
-                       .rows = e->rows,
-                       .cols = e->cols,
-                       .depth = e->depth,
-                       .batch = e->batch > 0 ? e->batch : 1,
-                       .adjoint = e->adjoint,
-                       .read_count = e->read_count,
-                       .write_count = e->write_count};
-    if (!(op.moved_bytes > 0))
-        op.moved_bytes = operand_bytes(lo, &op, e->read, e->write);
-    return hb_program_put_op(lo->p, &op, e->read, e->write);
+    struct hb_op *op = hb_program_new_op(lo->p);
+    *op = (struct hb_op){.name = e->name,
+                         .kind = e->kind,
+                         .stream = e->stream,
+                         .phase = lo->phase,
+                         .start = HB_NONE,
+                         .dtype = lo->compute,
+                         .flops = e->flops,
+                         .moved_bytes = e->moved_bytes,
+                         .sent_bytes = e->sent_bytes,
+                         .axis = e->axis,
+                         .group = e->group,
+                         .over_data = e->over_data,
+                         .rows = e->rows,
+                         .cols = e->cols,
+                         .depth = e->depth,
+                         .batch = e->batch > 0 ? e->batch : 1,
+                         .adjoint = e->adjoint,
+                         .read_count = e->read_count,
+                         .write_count = e->write_count};
+    if (!(op->moved_bytes > 0))
+        op->moved_bytes = operand_bytes(lo, op, e->read, e->write);
+    return hb_program_put_op(lo->p, op, e->read, e->write);
 }
 
 /* With nothing else to say of it: most are, without the room for many operands. */
 static uint32_t emit_plain(struct hb_lower *lo, enum hb_op_kind kind, const char *name,
                            const uint32_t *reads, uint32_t read_count, uint32_t write)
 {
-    struct hb_op op = {.name = name,
-                       .kind = kind,
-                       .phase = lo->phase,
-                       .start = HB_NONE,
-                       .dtype = lo->compute,
-                       .batch = 1,
-                       .read_count = read_count,
-                       .write_count = write != HB_NONE};
-    op.moved_bytes = operand_bytes(lo, &op, reads, &write);
-    return hb_program_put_op(lo->p, &op, reads, &write);
+    struct hb_op *op = hb_program_new_op(lo->p);
+    *op = (struct hb_op){.name = name,
+                         .kind = kind,
+                         .phase = lo->phase,
+                         .start = HB_NONE,
+                         .dtype = lo->compute,
+                         .batch = 1,
+                         .read_count = read_count,
+                         .write_count = write != HB_NONE};
+    op->moved_bytes = operand_bytes(lo, op, reads, &write);
+    return hb_program_put_op(lo->p, op, reads, &write);
 }
 
 uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *name, uint32_t read,
@@ -157,11 +156,8 @@ uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *n
 
 uint32_t hb_emit_sum(struct hb_lower *lo, const char *name, uint32_t a, uint32_t b, uint32_t write)
 {
-    uint32_t reads[2], count = 0;
-    if (a != HB_NONE)
-        reads[count++] = a;
-    if (b != HB_NONE)
-        reads[count++] = b;
+    const uint32_t reads[] = {a != HB_NONE ? a : b, b};
+    uint32_t count = (uint32_t)(a != HB_NONE) + (b != HB_NONE);
     return emit_plain(lo, HB_OP_ELEMENTWISE, name, reads, count, write);
 }
 

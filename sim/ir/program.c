@@ -44,12 +44,18 @@ static inline void add_refs(struct hb_program *p, const uint32_t *bufs, uint32_t
     }
 }
 
+struct hb_op *hb_program_new_op(struct hb_program *p)
+{
+    p->ops = hb_grow(p->arena, p->ops, p->op_count, &p->op_cap, sizeof *p->ops);
+    return &p->ops[p->op_count];
+}
+
 uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const uint32_t *reads,
                            const uint32_t *writes)
 {
-    p->ops = hb_grow(p->arena, p->ops, p->op_count, &p->op_cap, sizeof *p->ops);
-    struct hb_op *own = &p->ops[p->op_count];
-    *own = *op;
+    struct hb_op *own = hb_program_new_op(p);
+    if (op != own)
+        *own = *op;
     own->refs_at = p->ref_count;
     own->loop = p->open_loop;
     add_refs(p, reads, op->read_count);

@@ -214,6 +214,7 @@ void hb_program_reserve(struct hb_program *p, uint32_t bufs);
 uint32_t hb_program_add_buf(struct hb_program *p, struct hb_buf buf);
 uint32_t hb_program_new_buf(struct hb_program *p); /* its caller fills it */
 uint32_t hb_program_add_op(struct hb_program *p, struct hb_op op);
+struct hb_op *hb_program_new_op(struct hb_program *p); /* its caller fills it and puts it */
 /* The same of an op with what it reads and writes, as many as it says. */
 uint32_t hb_program_put_op(struct hb_program *p, const struct hb_op *op, const uint32_t *reads,
                            const uint32_t *writes);
