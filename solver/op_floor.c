@@ -269,8 +269,10 @@ static struct ops *list_ops(struct hb_arena *arena, struct side *side, const str
     int64_t *own = hb_arena_raw(arena, p->ref_count, sizeof *own);
     for (uint32_t i = 0; i < p->op_count; i++) {
         const struct hb_op *op = &p->ops[i];
-        size_t at = hb_op_is_work(op) ? hb_names_place(names, op->name, (uint32_t)op->phase) : 0;
-        if (!hb_op_is_work(op) || !names->names[at])
+        if (!hb_op_is_work(op))
+            continue;
+        size_t at = hb_names_place(names, op->name, (uint32_t)op->phase);
+        if (!names->names[at])
             continue;
         list_operands(side, i, own);
         if (!list[at].there) {

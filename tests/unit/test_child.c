@@ -126,6 +126,23 @@ static void limits_stop_it(void **state)
     expect_out(&child, "");
 }
 
+static int64_t stopped_clock(void)
+{
+    return (int64_t)5 * 1000000000;
+}
+
+/* However late the clock is: no time passes here between asking it to end and its end. */
+static void it_has_time_to_tidy_up(void **state)
+{
+    (void)state;
+    const char *script = "trap 'sleep 0.3; echo tidy >&2; exit' TERM; echo begun; "
+                         "while :; do sleep 0.02; done";
+    struct hb_child child =
+        run(script, (struct hb_child_ask){.most_bytes = 5, .now_ns = stopped_clock});
+    assert_int_equal(child.end, HB_CHILD_LONG);
+    assert_string_equal(child.err.text, "tidy\n");
+}
+
 /* Just as much as is allowed is not too much. */
 static void as_much_as_is_allowed_is_taken(void **state)
 {
@@ -192,6 +209,7 @@ int main(void)
         TEST(much_is_sent_and_received),
         TEST(what_cannot_be_started_has_a_reason),
         TEST(limits_stop_it),
+        TEST(it_has_time_to_tidy_up),
         TEST(as_much_as_is_allowed_is_taken),
         TEST(it_took_what_passed_meanwhile),
         TEST(its_own_end_counts),
