@@ -94,6 +94,41 @@ static void check_more(const struct space *s, int64_t budget_bytes)
     assert_true(!is_beside(&alone, &s->plan) || near.best.value <= best);
 }
 
+/* Less room than `above` has, with what it excluded and what `none` knows: what is found without.
+ */
+static void check_below(const struct space *s, const struct hb_plan *none,
+                        const struct hb_plan *above, int64_t budget_bytes)
+{
+    struct hb_plan_ask again = s->ask;
+    struct hb_plan alone, plain, below;
+    again.budget_bytes = budget_bytes;
+    assert_true(hb_plan_find(u.env.arena, &again, &alone));
+    again.like = none;
+    again.value_only = true;
+    assert_true(hb_plan_find(u.env.arena, &again, &plain));
+    again.above = above;
+    assert_true(hb_plan_find(u.env.arena, &again, &below));
+    assert_true(plain.found == alone.found && below.found == alone.found);
+    double value = alone.best.value;
+    assert_true(!alone.found || !(plain.best.value < value || plain.best.value > value));
+    assert_true(!alone.found || !(below.best.value < value || below.best.value > value));
+    assert_int_equal(below.counts.node_floors, 0);
+}
+
+static void check_excluded(const struct space *s, int64_t budget_bytes, int64_t least_bytes)
+{
+    struct hb_plan_ask again = s->ask;
+    struct hb_plan none, above;
+    again.budget_bytes = least_bytes - 1;
+    assert_true(hb_plan_find(u.env.arena, &again, &none) && !none.found);
+    again.like = &none;
+    again.value_only = true;
+    again.budget_bytes = budget_bytes;
+    assert_true(hb_plan_find(u.env.arena, &again, &above) && above.found);
+    check_below(s, &none, &above, least_bytes);
+    check_below(s, &none, &above, least_bytes - 1);
+}
+
 /* Down from all there is, by what each plan takes less one byte, to where nothing fits. */
 static void check(const char *text)
 {
@@ -121,6 +156,8 @@ static void check(const char *text)
     least.objective = HB_OBJ_MEMORY;
     double bytes = find(&least, all_bytes, &plan);
     assert_true(bytes <= (double)plan.best.peak_bytes && bytes >= (double)plan.best.peak_bytes);
+    check_excluded(&s, s.ask.budget_bytes, plan.best.peak_bytes);
+    check_excluded(&s, all_bytes, plan.best.peak_bytes);
     assert_true(find(&s.ask, plan.best.peak_bytes, &s.plan) < INFINITY);
     assert_false(find(&s.ask, plan.best.peak_bytes - 1, &s.plan) < INFINITY);
 }
