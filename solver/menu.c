@@ -341,6 +341,10 @@ static void make_menu(struct make *m)
         ok = grow_sets(m, units, count);
         sort_menu(m, GROWN_WIDTH);
     }
+    /* An optimizer on the host (GPUs) gives each run of layers ops of its own among the ends: no
+     * set beats another then, and as many ops as sets are summed up for each. */
+    if (m->count > LARGEST_BATCH)
+        sort_menu(m, GROWN_WIDTH);
     ok = ok && try_offload(m);
     if (!ok) {
         m->count = m->count < m->most ? m->count : m->most; /* the block's own comes first */
