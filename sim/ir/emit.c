@@ -262,7 +262,7 @@ bool hb_in_blocks(const struct hb_lower *lo)
 
 bool hb_offloads(const struct hb_lower *lo)
 {
-    return hb_sends(lo, 0);
+    return hb_sends(lo, hb_first_run(lo));
 }
 
 bool hb_alone(const struct hb_lower *lo)

@@ -233,7 +233,7 @@ static bool is_label_alone(const struct hb_lower *lo)
  * layer inputs alone, nor beside the products. */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
-    const struct hb_remat *r = &lo->spec->model.blocks[0].remat;
+    const struct hb_remat *r = &lo->spec->model.blocks[hb_first_run(lo)].remat;
     if (!hb_offloads(lo) || hb_sequence_gathers_known(lo) || hb_sequence_tensor_known(lo))
         return false;
     if (sorts_and_fetches(lo))

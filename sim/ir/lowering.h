@@ -283,10 +283,17 @@ int64_t hb_ways(const struct hb_lower *lo, enum hb_axis axis);
 int64_t hb_logit_bytes(const struct hb_lower *lo, int64_t width);
 /* Nested scans whose outer blocks are made again. */
 bool hb_in_blocks(const struct hb_lower *lo);
-/* Whether layers send some of what they keep to the host between the passes: of a block, of the
- * first one. An outer block that is made again does so for itself (24 layers of 4,096 by 4, v5p,
- * data 2 and fsdp 32: f32[2,8192,100352] to 131 of 266, as a scan to 592 of 727). */
+/* Whether layers send some of what they keep to the host between the passes. An outer block that is
+ * made again does so for itself (24 layers of 4,096 by 4, v5p, data 2 and fsdp 32:
+ * f32[2,8192,100352] to 131 of 266, as a scan to 592 of 727). */
 bool hb_sends(const struct hb_lower *lo, int block);
+/* The first run of layers: before it one may stand alone, which is no loop (deepseek-moe-16b of 1,
+ * 3 and 2 layers over 4 of v6e, q, k, v on the host: the logits to 4068 of 4527). */
+static inline int hb_first_run(const struct hb_lower *lo)
+{
+    const struct hb_model *m = &lo->spec->model;
+    return m->block_count > 1 && hb_block_steps(&m->blocks[0]) == 1;
+}
 bool hb_offloads(const struct hb_lower *lo);
 /* Whether nothing is split: a step of one device. */
 bool hb_alone(const struct hb_lower *lo);

@@ -29,8 +29,23 @@ static uint32_t gradient_of(const struct hb_lower *lo, const struct hb_group *g)
     return HB_NONE;
 }
 
+/* What its products make of what the loop's stack keeps, for which that waits, whole (a norm of the
+ * layer's input between gathers: deepseek-v2-lite in two runs over fsdp 16, tensor and expert 2 of
+ * v5e, gate on the host: bf16[21,4,4096,2048] through the other's loop). */
+static uint32_t stack_of(const struct hb_lower *lo, const struct hb_group *g, int v)
+{
+    const struct hb_value *value = &g->layer.values[v];
+    if (!value->fused || value->producer < 0)
+        return HB_NONE;
+    uint32_t stack = g->body.stack[g->layer.steps[value->producer].in[0]];
+    return stack != HB_NONE && lo->p->bufs[stack].space == HB_SPACE_HBM ? stack : HB_NONE;
+}
+
 static void hold(struct hb_lower *lo, struct hb_group *g, uint32_t place, int v, const char *what)
 {
+    if (g->held[place] != HB_NONE)
+        return;
+    g->held[place] = place < g->layer.value_count ? stack_of(lo, g, v) : HB_NONE;
     if (g->held[place] != HB_NONE)
         return;
     const struct hb_value *value = &g->layer.values[v];
