@@ -79,11 +79,14 @@ struct hb_log_reader {
     size_t start; /* of what is not read yet */
     size_t end;
     int64_t line;
+    size_t width;                /* that the text was cut to; 0: to none */
+    int64_t first_line;          /* that has words, and no fence or tag alone; 0: none yet */
     struct hb_log_joined joined; /* a message broken over lines, as far as it was met */
     int64_t joined_line;         /* where it began */
     char
         before[HB_LOG_JOINED_CAP / 2]; /* the line before, if it was short and in no such message */
     size_t before_len;
+    struct hb_span front;   /* what stood before the line that was taken last */
     struct hb_span segment; /* that is being read */
     char tail[TAIL];        /* the end of the segment before */
     size_t tail_len;
@@ -193,11 +196,11 @@ static void put_away(struct hb_log_reader *r, enum hb_log_kind kind)
 static void note_rank(struct hb_log_reader *r)
 {
     static const char *const marks[] = {"[rank", "[Rank ", "[default"};
-    struct hb_span head = hb_span_first(r->segment, RANK_PREFIX);
+    const struct hb_span heads[] = {r->front, hb_span_first(r->segment, RANK_PREFIX)};
     int64_t rank;
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        struct hb_span s = head;
-        if (!hb_span_find(&s, marks[i]) || !hb_span_int(&s, &rank) || rank >= HB_LOG_RANKS)
+    for (size_t i = 0; i < 2 * sizeof marks / sizeof marks[0]; i++) {
+        struct hb_span s = heads[i % 2];
+        if (!hb_span_find(&s, marks[i / 2]) || !hb_span_int(&s, &rank) || rank >= HB_LOG_RANKS)
             continue;
         uint8_t bit = (uint8_t)(1u << (rank % 8));
         r->log->rank_count += !(r->ranks[rank / 8] & bit);
@@ -297,6 +300,11 @@ void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind)
 int64_t hb_form_line(const struct hb_log_reader *r)
 {
     return r->line;
+}
+
+bool hb_form_is_first_line(const struct hb_log_reader *r)
+{
+    return r->line == r->first_line;
 }
 
 struct hb_log *hb_form_log(struct hb_log_reader *r)
@@ -542,10 +550,14 @@ static bool begin_joined(struct hb_log_reader *r, struct hb_span line)
 static void take_line(struct hb_log_reader *r, char *text, size_t len)
 {
     len = hb_log_line_plain(text, len);
-    struct hb_span line = {text, text + len};
+    struct hb_span line = hb_log_line_bare((struct hb_span){text, text + len}), words = line;
+    hb_span_skip(&words, " \t\r");
+    if (!r->first_line && words.at < words.end && *words.at != '<' && !hb_span_starts(words, "```"))
+        r->first_line = r->line;
     bool added = r->joined.len && hb_log_line_add(&r->joined, line);
     if (!added)
         end_joined(r);
+    r->front = (struct hb_span){text, line.at};
     if (added || begin_joined(r, line)) {
         r->before_len = 0;
         if (hb_log_line_is_done(&r->joined))
@@ -560,14 +572,21 @@ static void take_line(struct hb_log_reader *r, char *text, size_t len)
 /* Reads all whole lines of the window, and what is left of it if it can hold no more. */
 static void read_window(struct hb_log_reader *r, bool at_end)
 {
-    for (;;) {
+    for (char *part = r->window + r->start, *end = r->window + r->end;;) {
         char *text = r->window + r->start;
-        char *cut = memchr(text, '\n', r->end - r->start);
+        char *cut = memchr(part, '\n', (size_t)(end - part));
         if (!cut)
             break;
-        take_line(r, text, (size_t)(cut - text));
+        struct hb_span line = {part, cut}, next = {cut + 1, end};
+        if (cut - text < HB_LOG_JOINED_CAP && hb_log_is_folded(line, next, r->width)) {
+            memmove(text + 1, text, (size_t)(cut - text)); /* over the line's end */
+            r->start++;
+        } else {
+            take_line(r, text, (size_t)(cut - text));
+            r->start = (size_t)(cut + 1 - r->window);
+        }
+        part = cut + 1;
         r->line++;
-        r->start = (size_t)(cut + 1 - r->window);
     }
     struct hb_span rest = {r->window + r->start, r->window + r->end};
     if (at_end && rest.at < rest.end) {
@@ -587,8 +606,11 @@ static bool fill_window(struct hb_log_reader *r)
     memmove(r->window, r->window + r->start, r->end - r->start);
     r->end -= r->start;
     r->start = 0;
+    r->front = (struct hb_span){NULL, NULL};
     size_t got = r->source.read(r->source.context, r->window + r->end, WINDOW - r->end);
     r->end += got;
+    if (!r->log->bytes)
+        r->width = hb_log_fold_width((struct hb_span){r->window, r->window + r->end});
     r->log->bytes += (int64_t)got;
     return got > 0;
 }

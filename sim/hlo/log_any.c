@@ -436,7 +436,7 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
     }
     f.status = f.killed && !other;
     f.report = most_of(f.report, report_of(l));
-    if (foreign || (hb_form_line(r) == 1 && !hb_span_starts(s, "#")))
+    if (foreign || (hb_form_is_first_line(r) && !hb_span_starts(s, "#")))
         f.report = most_of(f.report, HB_REPORT_TOLD);
     return f;
 }
@@ -519,7 +519,7 @@ static void take_title(struct hb_log_reader *r, const struct hb_form *form,
                        const struct hb_form_place *place)
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
-    if (hb_form_line(r) != 1 || place->before.at < place->before.end)
+    if (!hb_form_is_first_line(r) || place->before.at < place->before.end)
         return;
     hb_sentence_read(place->after, l);
     hb_form_log(r)->mark[HB_MARK_CHANGE] += hb_supposed_is_change(l);

@@ -35,23 +35,117 @@ static const struct {
     {"otal estimated memory size:", {"Argument size: "}},
 };
 
+/* What stands for a character in HTML: "&gt;". Its length; 0: none. */
+static size_t take_entity(struct hb_span s, char *out)
+{
+    static const char *const entities[] = {">&gt;", "<&lt;", "&&amp;", "\"&quot;", "'&#39;"};
+    for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
+        if (hb_span_starts(s, entities[i] + 1)) {
+            *out = *entities[i];
+            return strlen(entities[i] + 1);
+        }
+    return 0;
+}
+
 size_t hb_log_line_plain(char *line, size_t len)
 {
     enum { ESC = 0x1b };
-    const char *esc = memchr(line, ESC, len), *end = line + len;
-    if (!esc)
+    if (!memchr(line, ESC, len) && !memchr(line, '&', len))
         return len;
-    char *to = line + (esc - line);
-    for (const char *at = esc; at < end;) {
-        if (*at != ESC || end - at < 2 || at[1] != '[') {
-            *to++ = *at++;
-            continue;
+    char *to = line, *end = line + len;
+    for (const char *at = line; at < end; to++) {
+        size_t entity = *at == '&' ? take_entity((struct hb_span){at, end}, to) : 0;
+        if (entity) {
+            at += entity;
+        } else if (*at != ESC || end - at < 2 || at[1] != '[') {
+            *to = *at++;
+        } else {
+            for (at += 2; at < end && (*at < '@' || *at > '~'); at++)
+                continue;
+            at += at < end;
+            to--;
         }
-        for (at += 2; at < end && (*at < '@' || *at > '~'); at++)
-            continue;
-        at += at < end;
     }
     return (size_t)(to - line);
+}
+
+/* ---- text that was cut to a width ---- */
+
+enum { WIDTH_LEAST = 72, WIDTH_MOST = 250, FOLDS = 3, ALIKE = 3 };
+
+/* A line's end within a text: no border's of a table. */
+static bool is_within(char c)
+{
+    return isalnum((unsigned char)c) || strchr(" .,:;()[]<>_/\"'", c);
+}
+
+size_t hb_log_fold_width(struct hb_span text)
+{
+    size_t most = 0;
+    int times = 0;
+    for (const char *cut; text.at < text.end; text.at = cut + 1) {
+        cut = memchr(text.at, '\n', (size_t)(text.end - text.at));
+        if (!cut)
+            break;
+        size_t len = (size_t)(cut - text.at);
+        if (len && is_within(cut[-1]))
+            times = len > most ? 1 : times + (len == most);
+        most = len > most ? len : most;
+    }
+    bool known = most == 80 || most == 100 || most == 120;
+    return most >= WIDTH_LEAST && most <= WIDTH_MOST && times >= (known ? 1 : FOLDS) ? most : 0;
+}
+
+bool hb_log_is_folded(struct hb_span line, struct hb_span next, size_t width)
+{
+    return width && (size_t)(line.end - line.at) == width && next.end - next.at >= ALIKE &&
+           is_within(line.end[-1]) && is_within(*next.at) && memcmp(line.at, next.at, ALIKE) != 0;
+}
+
+/* ---- what stands before a program's line ---- */
+
+/* Behind what the pattern matches at the front of s; null: it does not. A # stands for digits, an @
+ * for what is no blank, a blank for any number of them. */
+static const char *match_front(struct hb_span s, const char *pattern)
+{
+    for (; *pattern; pattern++) {
+        const char *first = s.at;
+        if (*pattern == '#')
+            hb_span_skip(&s, "0123456789");
+        else if (*pattern == '@')
+            while (s.at < s.end && *s.at != ' ' && *s.at != pattern[1])
+                s.at++;
+        else if (*pattern == ' ')
+            hb_span_skip(&s, " ");
+        else
+            s.at += s.at < s.end && *s.at == *pattern;
+        if (s.at == first && *pattern != '@')
+            return NULL;
+    }
+    return s.at;
+}
+
+struct hb_span hb_log_line_bare(struct hb_span line)
+{
+    static const char *const fronts[] = {
+        "{\"log\":\"", /* Docker's files */
+        "[rank#]: ",   /* torchrun */
+        "[rank#]:",
+        "(@ pid=#, ip=@) ",       /* Ray */
+        "#-#-#T#:#:#@ stdout @ ", /* Kubernetes */
+        "#-#-#T#:#:#@ stderr @ ",
+        "#-#-#T#:#:#@ ",
+        "@ # #:#:# @ @[#]: ", /* journald */
+        "@-# | ",             /* docker compose */
+    };
+    const char *front = line.at;
+    while (front) {
+        line.at = front;
+        front = NULL;
+        for (size_t i = 0; i < sizeof fronts / sizeof *fronts && !front; i++)
+            front = match_front(line, fronts[i]);
+    }
+    return line;
 }
 
 /* How far a text tells the message that begins in it. */

@@ -22,6 +22,12 @@ struct hb_log_joined {
 
 /* Takes escape sequences (ESC [ ... letter) out of a line; its length then. */
 size_t hb_log_line_plain(char *line, size_t len);
+/* The width that a text was cut to, by its longest lines; 0: none. */
+size_t hb_log_fold_width(struct hb_span text);
+/* Whether a line so cut goes on in what is next. */
+bool hb_log_is_folded(struct hb_span line, struct hb_span next, size_t width);
+/* Without what schedulers and launchers put before a program's line. */
+struct hb_span hb_log_line_bare(struct hb_span line);
 /* Whether a message begins in the line that is known to go on, and does not. */
 bool hb_log_line_is_cut(struct hb_span line);
 /* before: the line before, which may be empty. */

@@ -616,4 +616,34 @@ cause=on_chip|[NCC_INLA001] Allocated memory out of bound {concatenate}@SB(505x5
 cause=on_chip|[NCC_INLA001] Allocated memory out of bound in PSUM
 cause=unknown|error: allocated memory out of bound of a stack
 EOF
+
+# What stands before lines, and what a tool makes of them, changes no answer.
+dressed() {
+    case $1 in
+    crlf) sed 's/$/\r/' ;;
+    colours) sed 's/^/\x1b[1;31m/; s/$/\x1b[0m/' ;;
+    torchrun) sed 's/^/[rank3]: /' ;;
+    ray) sed 's/^/(Worker pid=12, ip=10.0.0.7) /' ;;
+    kubernetes) sed 's/^/2026-11-30T06:01:02.123456789Z stderr F /' ;;
+    compose) sed 's/^/worker-1  | /' ;;
+    journal) sed 's/^/Nov 30 06:01:02 node-3 app[4711]: /' ;;
+    docker) sed 's/"/\\"/g; s/.*/{"log":"&\\n","stream":"stderr"}/' ;;
+    quoted) sed 's/^/> /' ;;
+    html) sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/"/\&quot;/g' ;;
+    fenced) sed '1s/^/```\n/; $s/$/\n```/' ;;
+    folded) fold -w 80 ;;
+    esac
+}
+for log in torch-fragmented torch-hip torch-limit tpu-e1000 tpu-hbm rocm-buffers nccl tf-graph; do
+    hbmsim explain --json tests/golden/logs/$log.log >"$work/json" 2>/dev/null || true
+    said "$work/json" >"$work/plain"
+    ok "$log says something" test -s "$work/plain"
+    for how in crlf colours torchrun ray kubernetes compose journal docker quoted html fenced folded; do
+        dressed $how <tests/golden/logs/$log.log >"$work/dressed.log"
+        hbmsim explain --json "$work/dressed.log" >"$work/json" 2>/dev/null || true
+        said "$work/json" >"$work/found"
+        ok "$log, $how: as without" cmp -s "$work/plain" "$work/found"
+    done
+done
+
 finish
