@@ -44,7 +44,7 @@ static bool is_change(const struct hb_sentence *l)
         "detect",  "report",      "improve",   "relaunch",  "implement", "enable",  "disable",
         "update",  "use",         "interpret", "propagate", "expose",    "surface", "print",
         "change",  "remove",      "make",      "raise",     "throw",     "bump",    "adds",
-        "include", "distinguish", "indicate",  "find",      NULL};
+        "include", "distinguish", "indicate",  "find",      "updates",   "enhance", NULL};
     bool tagged;
     int first = first_of_title(l, &tagged);
     bool path = first < l->count && l->word[first].span.end < l->span.end &&
@@ -324,18 +324,19 @@ static bool is_told_of(const struct hb_sentence *l, int k)
             hb_sentence_is(l, k + 2, "get"));
 }
 
-/* "does not raise an OOM error": it was not met */
+/* "does not raise an OOM error", "almost caused an OOM kill": it was not met */
 static bool is_not_met(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
-    static const char *const nots[] = {"not", "doesnt", "didnt", "dont", "wont", NULL};
-    static const char *const verbs[] = {"raise", "throw",   "get",     "give",      "hit",
-                                        "see",   "report",  "cause",   "produce",   "show",
-                                        "face",  "trigger", "receive", "encounter", NULL};
+    static const char *const nots[] = {"not", "doesnt", "didnt", "dont", "wont", "almost", NULL};
+    static const char *const verbs[] = {
+        "caused", "raise",   "throw", "get",  "give",    "hit",     "see",       "report",
+        "cause",  "produce", "show",  "face", "trigger", "receive", "encounter", NULL};
     int verb = hb_refusal_is_oom(l, i) && hb_sentence_is_any(l, i - 1, nots)
                    ? i /* "it doesn't OOM" */
                    : hb_sentence_nearest(l, i, FAR, verbs);
-    return hb_sentence_is_any(l, verb - 1, nots);
+    bool risk = hb_sentence_is(l, i - 2, "risk") && hb_sentence_is(l, i - 1, "of");
+    return risk || hb_sentence_is_any(l, verb - 1, nots);
 }
 
 /* "memory.oom.group", a name; "Monitoring OOM events": what is done about any */

@@ -125,7 +125,8 @@ bool hb_teller_trains(const struct teller *t)
 bool hb_teller_generates(const struct teller *t)
 {
     bool named = is_run(t->log->mark) && !t->log->mark[HB_MARK_STEP_NAMED];
-    return named || (is_decided(&t->log->evidence) && !hb_teller_trains(t));
+    return named || (is_decided(&t->log->evidence) && !hb_teller_trains(t) &&
+                     !t->log->mark[HB_MARK_UPDATES]);
 }
 
 bool hb_teller_is_open(const struct teller *t)

@@ -50,7 +50,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 5502
+ok "the table has its $count texts" test "$count" -ge 5650
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
 
@@ -646,4 +646,12 @@ for log in torch-fragmented torch-hip torch-limit tpu-e1000 tpu-hbm rocm-buffers
     done
 done
 
+# What the hundred and nineteenth set taught: what nearly was, a risk, a title of a change, a step of the optimizer.
+rows <<'EOF'
+silent|Compaction process almost caused OOM Kill.
+silent|# x\nThere is no risk of OOM.
+silent|# Enhance out-of-memory error messages to include memory usage details
+silent|# updates and improvements to memory allocation error messages
+first=shard_state|# an inference server\nAdam.step -> _init_group\nstate["exp_avg"] = torch.zeros_like(...)\ntorch.OutOfMemoryError: Tried to allocate 1.16 GiB
+EOF
 finish
