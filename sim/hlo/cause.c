@@ -101,10 +101,12 @@ static bool is_program(const struct hb_ledger *l)
     return l->named && !l->tensor;
 }
 
-/* Padding is a quarter of the request, or all that is too much. */
+/* Padding is a quarter of the request (of the largest buffer, where none is told), or all that is
+ * too much. */
 static bool is_padded(const struct hb_ledger *l, int64_t over)
 {
-    return l->padding > 0 && (l->padding > l->asked / 4 || (over > 0 && l->padding >= over));
+    int64_t whole = l->asked >= 0 ? l->asked : l->buffer;
+    return l->padding > 0 && (l->padding > whole / 4 || (over > 0 && l->padding >= over));
 }
 
 /* A part of the program; HB_REASON_COUNT: none stands out. */

@@ -577,10 +577,11 @@ static void read_window(struct hb_log_reader *r, bool at_end)
         char *cut = memchr(part, '\n', (size_t)(end - part));
         if (!cut)
             break;
-        struct hb_span line = {part, cut}, next = {cut + 1, end};
+        char *stop = cut > part && cut[-1] == '\r' ? cut - 1 : cut;
+        struct hb_span line = {part, stop}, next = {cut + 1, end};
         if (cut - text < HB_LOG_JOINED_CAP && hb_log_is_folded(line, next, r->width)) {
-            memmove(text + 1, text, (size_t)(cut - text)); /* over the line's end */
-            r->start++;
+            memmove(text + (cut + 1 - stop), text, (size_t)(stop - text)); /* over its end */
+            r->start += (size_t)(cut + 1 - stop);
         } else {
             take_line(r, text, (size_t)(cut - text));
             r->start = (size_t)(cut + 1 - r->window);

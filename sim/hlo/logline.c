@@ -88,12 +88,13 @@ size_t hb_log_fold_width(struct hb_span text)
         if (!cut)
             break;
         size_t len = (size_t)(cut - text.at);
-        if (len && is_within(cut[-1]))
+        len -= len && cut[-1] == '\r';
+        if (len && is_within(text.at[len - 1]))
             times = len > most ? 1 : times + (len == most);
         most = len > most ? len : most;
     }
     bool known = most == 80 || most == 100 || most == 120;
-    return most >= WIDTH_LEAST && most <= WIDTH_MOST && times >= (known ? 1 : FOLDS) ? most : 0;
+    return most >= WIDTH_LEAST && most <= WIDTH_MOST && times >= FOLDS - known ? most : 0;
 }
 
 bool hb_log_is_folded(struct hb_span line, struct hb_span next, size_t width)
@@ -128,6 +129,7 @@ static const char *match_front(struct hb_span s, const char *pattern)
 struct hb_span hb_log_line_bare(struct hb_span line)
 {
     static const char *const fronts[] = {
+        "> ",          /* a quote */
         "{\"log\":\"", /* Docker's files */
         "[rank#]: ",   /* torchrun */
         "[rank#]:",
@@ -140,10 +142,12 @@ struct hb_span hb_log_line_bare(struct hb_span line)
     };
     const char *front = line.at;
     while (front) {
+        struct hb_span inner = {front, line.end};
         line.at = front;
+        hb_span_skip(&inner, " ");
         front = NULL;
         for (size_t i = 0; i < sizeof fronts / sizeof *fronts && !front; i++)
-            front = match_front(line, fronts[i]);
+            front = match_front(inner, fronts[i]);
     }
     return line;
 }

@@ -629,6 +629,7 @@ dressed() {
     journal) sed 's/^/Nov 30 06:01:02 node-3 app[4711]: /' ;;
     docker) sed 's/"/\\"/g; s/.*/{"log":"&\\n","stream":"stderr"}/' ;;
     quoted) sed 's/^/> /' ;;
+    both) sed 's/^/  > [rank3]: /; s/$/\r/' ;;
     html) sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/"/\&quot;/g' ;;
     fenced) sed '1s/^/```\n/; $s/$/\n```/' ;;
     folded) fold -w 80 ;;
@@ -638,7 +639,7 @@ for log in torch-fragmented torch-hip torch-limit tpu-e1000 tpu-hbm rocm-buffers
     hbmsim explain --json tests/golden/logs/$log.log >"$work/json" 2>/dev/null || true
     said "$work/json" >"$work/plain"
     ok "$log says something" test -s "$work/plain"
-    for how in crlf colours torchrun ray kubernetes compose journal docker quoted html fenced folded; do
+    for how in crlf colours torchrun ray kubernetes compose journal docker quoted both html fenced folded; do
         dressed $how <tests/golden/logs/$log.log >"$work/dressed.log"
         hbmsim explain --json "$work/dressed.log" >"$work/json" 2>/dev/null || true
         said "$work/json" >"$work/found"
@@ -652,6 +653,8 @@ silent|Compaction process almost caused OOM Kill.
 silent|# x\nThere is no risk of OOM.
 silent|# Enhance out-of-memory error messages to include memory usage details
 silent|# updates and improvements to memory allocation error messages
+cause=size|  20. Size: 39.06M\n     Shape: f32[2000,5000]{0,1:T(8,128)}\n     Unpadded size: 38.15M\n     Extra memory due to padding: 937.5K (1.0x expansion)\n     Allocation type: HLO temp
+cause=padding|  20. Size: 39.06M\n     Shape: f32[2000,5000]{0,1:T(8,128)}\n     Unpadded size: 19.53M\n     Extra memory due to padding: 19.53M (2.0x expansion)\n     Allocation type: HLO temp
 first=shard_state|# an inference server\nAdam.step -> _init_group\nstate["exp_avg"] = torch.zeros_like(...)\ntorch.OutOfMemoryError: Tried to allocate 1.16 GiB
 EOF
 finish
