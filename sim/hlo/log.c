@@ -602,18 +602,20 @@ static void read_window(struct hb_log_reader *r, bool at_end)
         end_joined(r);
 }
 
+/* As much as it can hold, so that nothing follows from how a text comes in pieces. */
 static bool fill_window(struct hb_log_reader *r)
 {
     memmove(r->window, r->window + r->start, r->end - r->start);
     r->end -= r->start;
     r->start = 0;
     r->front = (struct hb_span){NULL, NULL};
-    size_t got = r->source.read(r->source.context, r->window + r->end, WINDOW - r->end);
-    r->end += got;
+    size_t known = r->end, got = 1;
+    for (; got > 0 && r->end < WINDOW; r->end += got)
+        got = r->source.read(r->source.context, r->window + r->end, WINDOW - r->end);
     if (!r->log->bytes)
         r->width = hb_log_fold_width((struct hb_span){r->window, r->window + r->end});
-    r->log->bytes += (int64_t)got;
-    return got > 0;
+    r->log->bytes += (int64_t)(r->end - known);
+    return r->end > known;
 }
 
 static const struct hb_forms *const families[] = {&hb_forms_xla,   &hb_forms_bfc, &hb_forms_torch,
