@@ -277,7 +277,7 @@ static void turn_gathered(struct hb_body *b, uint32_t leaf, bool alone)
     struct hb_leaf *l = &b->lo->leaves[leaf];
     bool plain = hb_weight_gathers_plain(b->lo) && hb_ways(b->lo, HB_AX_EXPERT) > 1;
     if (leaf == HB_NONE || hb_gathers_padded(b->lo) || plain || l->gathered == HB_NONE ||
-        hb_div_up(l->dim[l->gather_dim].size, l->fsdp_ways) >= HB_TPU_LANES)
+        l->gather_dim < 0 || hb_div_up(l->dim[l->gather_dim].size, l->fsdp_ways) >= HB_TPU_LANES)
         return;
     uint32_t copy = hb_body_turn_weight(b, leaf, l->gathered);
     l->gathered = alone ? copy : l->gathered;

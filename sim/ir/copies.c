@@ -171,17 +171,17 @@ static bool sums_late(const struct row *r)
 static bool is_apart(const struct hb_lower *lo, int state)
 {
     const struct hb_optim *o = &lo->spec->optimizer;
-    int k = state - MOMENT, last = o->moment_count - 1;
+    int k = state - MOMENT;
     if (k < 0)
         return false;
     if (o->name == HB_OPT_LION)
         return true;
-    bool mixed = o->moments[0] != o->moments[last];
+    bool mixed = o->moment_count > 1 && o->moments[0] != o->moments[1];
     if (!hb_updates_wait(lo) || (!mixed && o->moments[0] == HB_DT_F32))
         return false;
     if (!hb_accumulates(lo) && hb_weight_grad_dtype(lo) != HB_DT_F32)
         return true;
-    return o->moments[k] == HB_DT_F32;
+    return k < 2 && o->moments[k] == HB_DT_F32; /* the average of the weights comes with them */
 }
 
 typedef bool before_fn(const struct row *r, const struct weight *a, const struct weight *b);
