@@ -70,18 +70,20 @@ uint32_t hb_argument(struct hb_lower *lo, const char *name, enum hb_category cat
 
 void hb_emit_read(struct hb_emit *e, uint32_t buf)
 {
-    if (buf != HB_NONE && e->read_count == HB_EMIT_REFS)
+    if (buf == HB_NONE)
+        return;
+    if (e->read_count == HB_EMIT_REFS)
         HB_BUG("op '%s' reads too much", e->name);
-    if (buf != HB_NONE)
-        e->read[e->read_count++] = buf;
+    e->read[e->read_count++] = buf;
 }
 
 void hb_emit_write(struct hb_emit *e, uint32_t buf)
 {
-    if (buf != HB_NONE && e->write_count == HB_EMIT_REFS)
+    if (buf == HB_NONE)
+        return;
+    if (e->write_count == HB_EMIT_REFS)
         HB_BUG("op '%s' writes too much", e->name);
-    if (buf != HB_NONE)
-        e->write[e->write_count++] = buf;
+    e->write[e->write_count++] = buf;
 }
 
 /* Of a stack, an op inside a loop touches one slice. */
@@ -156,8 +158,11 @@ uint32_t hb_emit_simple(struct hb_lower *lo, enum hb_op_kind kind, const char *n
 
 uint32_t hb_emit_sum(struct hb_lower *lo, const char *name, uint32_t a, uint32_t b, uint32_t write)
 {
-    const uint32_t reads[] = {a != HB_NONE ? a : b, b};
-    uint32_t count = (uint32_t)(a != HB_NONE) + (b != HB_NONE);
+    uint32_t reads[2], count = 0;
+    if (a != HB_NONE)
+        reads[count++] = a;
+    if (b != HB_NONE)
+        reads[count++] = b;
     return emit_plain(lo, HB_OP_ELEMENTWISE, name, reads, count, write);
 }
 
