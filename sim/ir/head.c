@@ -36,6 +36,18 @@ bool hb_head_room_early(const struct hb_lower *lo)
     return lo->chip->ring_room_early;
 }
 
+bool hb_head_parts_lie(const struct hb_lower *lo)
+{
+    int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);
+    return lanes != 0 && own % lanes == 0;
+}
+
+bool hb_head_rooms_at_once(const struct hb_lower *lo)
+{
+    enum { FEW_DEVICES = 16 };
+    return lo->spec->hardware.count > FEW_DEVICES;
+}
+
 /* The head's products go round in rings from this many tokens of all devices of the axis on (8
  * ways: 4096 a device yes, 1024 no; 32: 512 yes); of a chunk's tokens where the loss goes in
  * chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256]). Beside tensor parallelism

@@ -40,6 +40,10 @@ bool hb_head_logits_beside(const struct hb_lower *lo);
 bool hb_head_logits_again(const struct hb_lower *lo);
 /* What its ring collects has room as soon as there can be (v5e). */
 bool hb_head_room_early(const struct hb_lower *lo);
+/* Whether the part of the features that a ring's product takes at a time is whole lanes. */
+bool hb_head_parts_lie(const struct hb_lower *lo);
+/* All of it at once: over more than 16 devices. */
+bool hb_head_rooms_at_once(const struct hb_lower *lo);
 /* Where a whole copy of it is fetched: between layers and loss, or before the layers. */
 bool hb_head_gathered_first(const struct hb_lower *lo);
 

@@ -485,9 +485,7 @@ static void make_whole(struct hb_lower *lo, struct hb_ends *ends, uint32_t x, ui
  * and on v6e, 30: none). */
 static uint32_t turn_for_ring(struct hb_lower *lo, const struct hb_loss_pass *c)
 {
-    int64_t lanes = lo->chip->ring_lanes, own = lo->spec->model.d_model / hb_fsdp_ways(lo, false);
-    if (!hb_head_goes_round(lo) || !lo->spec->model.tied_embeddings || lanes == 0 ||
-        own % lanes != 0)
+    if (!hb_head_goes_round(lo) || !lo->spec->model.tied_embeddings || !hb_head_parts_lie(lo))
         return c->dlogits;
     uint32_t turned = logits_temp(lo, "gradient of the logits, turned", c->seq, lo->compute);
     hb_emit_simple(lo, HB_OP_COPY, "turn gradient of the logits", c->dlogits, turned);

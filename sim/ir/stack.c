@@ -285,10 +285,13 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
  * loss (qwen2.5-14b of four layers over 16: fsdp alone and with tensor 2 in turn, all at once in
  * two microbatches, and over 32 by any mesh; mistral-7b of 24 over 16 in turn; v5p makes it when it
  * is needed, L4_noscan). So is that of a trip that is taken out, with what it makes again of q, k
- * and v, and the gradient of the context (split--v5e-o03). */
+ * and v, and the gradient of the context (split--v5e-o03); of one run with a loss in chunks over
+ * more than 16 only (laid--v5e,16,5120,2x2048,up,c8: none before or in the layers' loop). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
-    bool early = g->looped ? hb_trip_taken(lo, g) && !hb_head_waits(lo) : !hb_in_short_ring(lo);
+    bool whole = !hb_in_chunks(lo) || hb_head_rooms_at_once(lo) || lo->layers->count > 1;
+    bool early =
+        g->looped ? hb_trip_taken(lo, g) && whole && !hb_head_waits(lo) : !hb_in_short_ring(lo);
     return hb_in_rings(lo) && hb_head_room_early(lo) && early;
 }
 
@@ -339,11 +342,9 @@ static void reserve_forward(struct hb_lower *lo, struct hb_group *g)
 
 static void reserve_rooms(struct hb_lower *lo, struct hb_stack_plan *plan, bool before)
 {
-    enum { FEW_DEVICES = 16 };
-    bool at_once = hb_accumulates(lo) || lo->spec->hardware.count > FEW_DEVICES;
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
-        bool first = !g->looped && at_once;
+        bool first = !g->looped && (hb_accumulates(lo) || hb_head_rooms_at_once(lo));
         if (before)
             g->room = HB_NONE;
         if (first != before || !reserves_room(lo, g))

@@ -15,12 +15,16 @@ static bool turns_at_all(const struct hb_lower *lo)
     return lo->habits->rings;
 }
 
+static bool is_not_split(const struct hb_lower *lo)
+{
+    return turns_at_all(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
+}
+
 /* A residual of no fewer tokens a sequence than features lies turned in the forward loop (widths of
  * 4096 to 8192 over 64: 5120 tokens beside 5120 features, not 4096). */
 bool hb_turn_residual(const struct hb_lower *lo)
 {
-    return turns_at_all(lo) && hb_ways(lo, HB_AX_TENSOR) == 1 &&
-           lo->local.seq >= lo->spec->model.d_model;
+    return is_not_split(lo) && lo->local.seq >= lo->spec->model.d_model;
 }
 
 /* The last trip wants it the other way round between gathers, too: without a data axis from 32768
@@ -50,6 +54,26 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
     return find_stack(g, tag, HB_KEEP_DEVICE);
 }
 
+/* Between rings over fsdp alone, whose products take their part of the features of what the
+ * residual holds: where the parts are whole lanes' groups they are taken as they lie, else (on v6e
+ * always) it lies turned. The last trip has no loop around it. Where it makes gates or ups again it
+ * wants layer inputs and attention outputs straight, or, in the first run of layers, whose gradient
+ * no other loop carries on, and where attention outputs are not kept, turned for sequences no
+ * shorter than a row; where it makes neither, turned in that run, and as they lie in others (8, 16
+ * and 32 of v4, v5e, v5p and v6e, 3072 to 5120 features, 8192 tokens in one sequence and 2048 in 2,
+ * 4 and 8; gates, ups, q, attention outputs on the host, one run and two: every stack of the 110
+ * steps of laid-tpu). */
+static bool is_ring_turned(const struct hb_lower *lo, const struct hb_group *g)
+{
+    static const uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
+    bool mlp = false;
+    for (uint32_t v = 0; v < g->layer.value_count; v++)
+        mlp = mlp || ((g->layer.values[v].tags & wide) && g->saved.remake[v]);
+    bool first = g == lo->layers->groups && kept_stack(g, HB_TN_ATTN_OUT) == HB_NONE;
+    bool turned = first && (!mlp || hb_turn_residual(lo));
+    return (first || mlp) && hb_head_parts_lie(lo) == turned;
+}
+
 /* v5e: see hb_turn_early and hb_turn_group_sent. */
 static bool is_v5e_order(const struct hb_lower *lo)
 {
@@ -57,13 +81,12 @@ static bool is_v5e_order(const struct hb_lower *lo)
 }
 
 /* Where layers fetch what they made from the host XLA:TPU takes the last trip out of the backward
- * loop. Between rings, whose products read rows along the lanes, it then wants stacks turned: the
- * whole is copied for one slice, that of layer inputs (8B over 16 with one sequence of 8192 and
- * mlp_up on the host: a second bf16[32,1,8192,4096]; not where they go there themselves, nor where
- * q, k and v are kept) and that of kept attn_out; or, where attention contexts are kept, that of
- * these, between gathers and beside tensor parallelism, too; in an accumulation loop that one
- * alone. Stacks of casts end before it, when that trip's are sliced, and each stack with its copy;
- * on v5e they stay to the end. So does the inner loop of an outer block that is made again.
+ * loop. It may want kept stacks the other way round: the whole is then copied for one slice, that
+ * of layer inputs (8B over 16 with one sequence of 8192 and mlp_up on the host: a second
+ * bf16[32,1,8192,4096]), that of kept attn_out, and, where attention contexts are kept, that of
+ * these, beside tensor parallelism, too. Stacks of casts end before it, when that trip's are
+ * sliced, and each stack with its copy; on v5e they stay to the end. So does the inner loop of an
+ * outer block that is made again.
  *
  * Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
  * inputs the other way round beside a data axis (13B over 64 and 2, contexts kept, with mlp_gate on
@@ -71,13 +94,12 @@ static bool is_v5e_order(const struct hb_lower *lo)
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    bool many = many_turn(lo, g), takes = turns_at_all(lo) && hb_trip_taken(lo, g);
+    bool rings = hb_in_rings(lo) && is_not_split(lo);
+    bool turns = rings ? is_ring_turned(lo, g) : many_turn(lo, g);
+    bool takes = turns_at_all(lo) && hb_trip_taken(lo, g);
     out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;
-    /* v5e, between rings, of one sequence, layer inputs alone (olmo2-7b over 32: copy.302). */
-    bool lone = out[0] == HB_NONE && is_v5e_order(lo) && lo->local.batch == 1 && hb_in_rings(lo) &&
-                hb_turn_residual(lo);
-    out[1] = takes && (many || lone) ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
-    out[2] = takes && many ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
+    out[1] = takes && turns ? kept_stack(g, HB_TN_LAYER_IN) : HB_NONE;
+    out[2] = takes && turns ? kept_stack(g, HB_TN_ATTN_OUT) : HB_NONE;
 }
 
 /* Kept, and none of the stacks that are copied. */
@@ -110,11 +132,11 @@ static void emit_turn(struct hb_lower *lo, const struct hb_group *g, uint32_t st
     hb_emit(lo, &e);
 }
 
-static void copy_early(struct hb_lower *lo, struct hb_group *g)
+static void copy_early(struct hb_lower *lo, struct hb_group *g, int count)
 {
     uint32_t stacks[HB_TURNED];
     find_turned(lo, g, stacks);
-    for (int i = 0; i < HB_TURNED; i++)
+    for (int i = 0; i < count; i++)
         if (stacks[i] != HB_NONE && g->turned[i] == HB_NONE) {
             g->turned[i] = turned_copy(lo, g, stacks[i]);
             hb_emit_simple(lo, HB_OP_COPY, "turn the last layer's slice", stacks[i], g->turned[i]);
@@ -128,7 +150,7 @@ static void copy_early(struct hb_lower *lo, struct hb_group *g)
 void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 {
     if (is_v5e_order(lo))
-        copy_early(lo, g);
+        copy_early(lo, g, hb_in_chunks(lo) && !hb_head_rooms_at_once(lo) ? 1 : HB_TURNED);
 }
 
 /* On all of them where the order is post-order, in which that trip follows its loop at once: the
@@ -136,7 +158,7 @@ void hb_turn_early(struct hb_lower *lo, struct hb_group *g)
 void hb_turn_begun(struct hb_lower *lo, struct hb_group *g)
 {
     if (hb_sequence_gathers_taken(lo) & HB_GATHERS_POST)
-        copy_early(lo, g);
+        copy_early(lo, g, HB_TURNED);
 }
 
 static void read_beside(struct hb_lower *lo, const struct hb_group *g, const char *name,
@@ -156,8 +178,8 @@ void hb_turn_last(struct hb_lower *lo, const struct hb_group *g)
     for (int i = 0; i < HB_TURNED; i++)
         early = early || g->turned[i] != HB_NONE;
     find_turned(lo, g, stacks);
-    for (int i = 0; i < HB_TURNED && !early; i++)
-        if (stacks[i] != HB_NONE)
+    for (int i = 0; i < HB_TURNED; i++)
+        if (stacks[i] != HB_NONE && g->turned[i] == HB_NONE)
             emit_turn(lo, g, stacks[i], stacks);
     for (uint32_t v = 0; early && v < g->layer.value_count; v++)
         if (is_beside(g, v, stacks))
