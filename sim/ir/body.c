@@ -12,7 +12,7 @@ void hb_body_init(struct hb_body *b, struct hb_lower *lo, const struct hb_layer 
                   const struct hb_saved *saved)
 {
     *b = (struct hb_body){.lo = lo, .y = y, .saved = saved};
-    b->mask = b->fill = b->remade = HB_NONE;
+    b->mask = b->fill = b->remade = b->joined = HB_NONE;
     b->stack = hb_none_list(lo, y->value_count);
     b->now = hb_none_list(lo, y->value_count);
     b->grad = hb_none_list(lo, y->value_count);
@@ -336,6 +336,8 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         return;
     if (s->experts_there)
         gather_experts(b, s);
+    if (s->before && b->lo->phase != HB_PHASE_FORWARD)
+        hb_body_bring(b, s->before);
     if (s->spread > 0)
         hb_spread_rows(b, s);
     make_outputs(b, s, place);
@@ -345,6 +347,8 @@ static void run_step(struct hb_body *b, const struct hb_step_op *s, uint32_t pla
         run_op(b, s);
     for (int i = 0; i < s->out_count; i++)
         b->now[s->out[i]] = b->made[i];
+    if (b->y->values[s->out[0]].for_ring == HB_RING_VALUE && b->lo->phase != HB_PHASE_FORWARD)
+        b->now[s->out[0]] = hb_body_turn(b, b->made[0], s->out[0]);
     sum_results(b, s, b->made[0]);
     if (s->with_next && b->lo->phase != HB_PHASE_FORWARD)
         hb_body_bring(b, s[1].out[0]);

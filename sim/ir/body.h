@@ -22,6 +22,7 @@ struct hb_body {
     uint32_t *late; /* steps whose weight gradients are made at the layer's end, in order */
     uint32_t late_count;
     uint32_t late_done; /* of those */
+    uint32_t joined;    /* what a move's gradient is gathered to, from before it; HB_NONE */
     uint32_t late_room; /* of unrolled layers: what their rings will collect; HB_NONE */
     bool *shared;    /* by value: its gradient is another's too; sums go to a place of their own */
     uint32_t remade; /* gradient of a sum that its next reader makes again; HB_NONE */

@@ -16,6 +16,14 @@ enum hb_step_kind {
     HB_STEP_MOVE     /* a collective on activations: backward is its opposite */
 };
 
+/* What is copied to another layout. */
+enum hb_for_ring {
+    HB_RING_AS_IS,
+    HB_RING_MASK,     /* the gradient that is put off */
+    HB_RING_GRADIENT, /* the gradient, where it is made */
+    HB_RING_VALUE     /* the value, where it is made again */
+};
+
 struct hb_value {
     const char *name;
     uint32_t tags; /* names by which a policy can ask for it: mask of 1u << HB_TN_* */
@@ -39,6 +47,7 @@ struct hb_value {
     bool weighs;       /* a mask that serves as the weights, too: what flows back into them */
     bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */
     bool wide_mask;    /* no predicate there either */
+    enum hb_for_ring for_ring;
 };
 
 struct hb_step_op {
@@ -76,13 +85,16 @@ struct hb_step_op {
     bool grad_inline;        /* of a product: its input's gradient is made inside its reader */
     bool no_grad;            /* indices, masks: nothing flows back */
     bool with_next;          /* made again, the next step's result is made with its own */
+    int before;              /* a value that is made again before it; 0: none */
     bool experts_there;      /* the experts' gathered weights are there before it */
     bool grad_by_size;       /* of experts: their weight's gradient has its place by its size */
-    bool sum_follows;        /* and is summed over the devices as soon as it is made */
     bool parts_beside;       /* of its input's gradient: both are read by what follows */
     bool grad_late;          /* of a product: its weight's gradient waits for the layer's end */
     bool off_early;          /* the other's comes with those of the activation ... */
     bool makes_off;          /* ... which is this */
+    bool listed;             /* behind it the list of least memory places the experts' rings ... */
+    bool late_first;         /* ... those that wait, too ... */
+    bool outputs_again;      /* ... and makes their outputs again */
     bool first_last;         /* of its inputs' gradients, the first's: where it is read */
     bool scratch_told;       /* what it is fused into has it */
     enum hb_op_kind back_op; /* of a MOVE: the opposite collective ... */

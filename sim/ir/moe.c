@@ -238,6 +238,7 @@ static int ragged(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     for (uint32_t i = first; i < y->step_count; i++)
         step->first_last = step->first_last || y->steps[i].makes_off;
     step->off_early = step->first_last;
+    y->values[probs].for_ring = hb_moe_mask_for(lo);
     if (!gathers)
         return out;
     v = hb_moe_value(lo, "moe output, summed", 1u << HB_TN_MLP_DOWN, lo->compute,

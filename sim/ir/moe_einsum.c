@@ -16,7 +16,7 @@ static bool hides_gathers(const struct hb_lower *lo)
 enum { TENSOR_GATHER_WAYS = 8, TENSOR_EXPERT_WAYS = 4 };
 
 static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
-                            const struct hb_moe_routed *r)
+                            const struct hb_moe_routed *r, bool after)
 {
     int64_t fsdp = hb_ways(lo, HB_AX_FSDP), ways = hb_mul_sat(fsdp, hb_moe_ways(lo));
     if (r->joins)
@@ -36,7 +36,7 @@ static void gather_globally(const struct hb_lower *lo, struct hb_step_op *s,
     /* XLA:TPU gathers the gradient of a device's own tokens when what that was made from is gone
      * (dslite,f8e8 with 4 layers: bf16[64,4096,2048] at 1423 beside bf16[8,4096,2048] alone), on
      * v5e beside what the weights' gradients are made of (f32e2: bf16[512,2048,2048]). */
-    s->back_scratch_after = lo->habits->rings;
+    s->back_scratch_after = after;
     if (!tensor || lo->local.resid_seq < lo->local.seq)
         return;
     /* With tensor parallelism the products are of the whole batch, too (ds3,f32e8t2:
@@ -95,12 +95,15 @@ static bool gathers_less(const struct hb_lower *lo, const struct hb_layer *y, co
     return plain_bytes(weight) < hb_add_sat(plain_bytes(weights), plain_bytes(mask));
 }
 
-/* Masks along whose lanes neither places nor experts fill a row are turned to have the tokens
- * there, as the weights themselves (64 experts, 320 and 480 places: bf16[8,2048,64,320] at 295 and
- * 299; 128 experts: pred[2,4096,128,320]). */
+/* Masks along whose lanes neither places nor experts fill a row, or whose experts fill no tile, are
+ * turned to have the tokens there, as the weights themselves (64 experts, 320 and 480 places:
+ * bf16[8,2048,64,320] at 295 and 299; 128 experts: pred[2,4096,128,320]; 20: no predicate). */
 static bool is_wide(const struct hb_lower *lo, const struct hb_moe_routed *r)
 {
-    return hb_moe_ways(lo) == 1 && r->capacity % HB_TPU_LANES != 0 && r->masked % HB_TPU_LANES != 0;
+    int64_t here = r->joins ? r->experts : r->masked;
+    bool padded = here > HB_TPU_SUBLANES / 2 && here % HB_TPU_SUBLANES != 0;
+    return (hb_moe_ways(lo) == 1 || r->joins) && here % HB_TPU_LANES != 0 &&
+           (r->capacity % HB_TPU_LANES != 0 || padded);
 }
 
 /* The weights that put the experts' outputs together, and their mask, which is returned. */
@@ -114,6 +117,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
         hb_moe_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
     v.wide_mask = wide;
+    v.for_ring = hb_moe_mask_for(lo);
     v.tiling = wide ? HB_TILE_MINOR : v.tiling;
     *out_combine = hb_layer_make(lo, y, v,
                                  (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
@@ -159,6 +163,44 @@ static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
     step->grad_in_place = narrow && whole ? 1 : narrow ? 2 : 0;
     step->first_last = is_weights_last(lo, y, whole);
     step->off_early = hb_moe_in_list(lo, y);
+}
+
+/* Rings read the outputs' gradient in another layout than the product with the weights makes unless
+ * experts fill the lanes, and the rows where places fill them or a ring takes less than a row of
+ * the features (olmoe, fsdp 16 with expert 2: copies at 1191 and 1197). XLA:TPU's list takes next
+ * what frees most (libtpu's log, 13 of 15): behind the activation's gradients a ring frees nothing
+ * until it is done; a product through gate or up frees its weight and takes rows, as the outputs
+ * made again do, which let go of the activation, too, where down's ring has its copy (v6e). The
+ * combine weights' gradient, of those and the tokens' gathered gradient, comes among them (olmoe,
+ * fsdp 8 with expert 4: before the products; granite over 16 and 2: behind the tokens'). */
+static void order_rings(const struct hb_lower *lo, struct hb_layer *y,
+                        const struct hb_moe_routed *r, const struct hb_step_op *sum, int x)
+{
+    struct hb_value *v = y->values, *weights = &v[sum->in[0]];
+    const struct hb_step_op *down = &y->steps[v[sum->in[1]].producer];
+    struct hb_step_op *rows = &y->steps[v[x].producer];
+    struct hb_step_op *act = &y->steps[v[down->in[0]].producer];
+    struct hb_shape weight = hb_leaf_layer_shape(&lo->leaves[down->leaf], lo->compute, true);
+    int64_t part = lo->spec->model.d_model / hb_larger(lo->leaves[down->leaf].fsdp_ways, 1);
+    bool full = r->capacity % HB_TPU_LANES == 0, thin = part < HB_TPU_LANES;
+    int64_t made = plain_bytes(v[x].shape), mask = plain_bytes(weights->shape);
+    int64_t gain = plain_bytes(weight) - made, wide = plain_bytes(v[down->in[0]].shape);
+    int64_t late = made - mask + (r->joins ? plain_bytes(v[sum->out[0]].shape) : 0);
+    bool copied = full && (thin || weights->for_ring == HB_RING_MASK);
+    bool turned = r->experts % HB_TPU_LANES != 0;
+    v[sum->in[1]].for_ring = turned ? HB_RING_GRADIENT : HB_RING_AS_IS;
+    v[x].for_ring = turned && (full || thin) ? HB_RING_VALUE : HB_RING_AS_IS;
+    /* The tokens are gathered before the masks where they add less. */
+    if (r->joins && 2 * plain_bytes(v[rows->in[1]].shape) < 3 * mask)
+        y->steps[weights->producer].before = rows->in[1];
+    if (!hb_moe_in_list(lo, y))
+        return;
+    act->listed = rows->listed = rows->outputs_again = true;
+    act->late_first = gain < 0 && !copied;
+    act->outputs_again = copied && wide < -gain;
+    act->makes_off = act->outputs_again && late >= gain;
+    rows->makes_off = !act->makes_off;
+    rows->late_first = r->joins && late < (copied ? -wide : 0);
 }
 
 /* Of tokens that came from other devices, steps `first` to `last`: the experts' weights' gradients
@@ -247,7 +289,7 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
         if (lo->leaves[i].rank == 3 && lo->leaves[i].matrix && lo->leaves[i].held)
             lo->leaves[i].einsum_batch = r->expert_batch;
     if (apart && lo->spec->sharding.activation_constraints)
-        gather_globally(lo, &y->steps[made], r);
+        gather_globally(lo, &y->steps[made], r, y->values[disp].mask);
     if (apart && !r->joins)
         x = hb_moe_exchange(lo, y, x,
                             hb_moe_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
@@ -268,6 +310,8 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     uint32_t last = y->step_count;
     int sum = combine(lo, y, m, r, seq);
     order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
+    if (hb_moe_goes_round(lo, y))
+        order_rings(lo, y, r, &y->steps[last], x);
     if (r->joins && !hb_moe_goes_round(lo, y))
         order_joined(lo, y, steps, last, &y->steps[made]);
     if (turned)

@@ -73,6 +73,11 @@ bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y)
     return hb_moe_is_own_einsum(lo, y) && lo->experts_round;
 }
 
+enum hb_for_ring hb_moe_mask_for(const struct hb_lower *lo)
+{
+    return lo->chip->masks_turned ? HB_RING_MASK : HB_RING_AS_IS;
+}
+
 /* Beside an expert axis or tensor parallelism XLA:TPU's list needs least of the three orders (seven
  * of eight such steps; without either depth-first, olmoe and mixtral over 8 and 16). */
 bool hb_moe_in_list(const struct hb_lower *lo, const struct hb_layer *y)
@@ -82,11 +87,13 @@ bool hb_moe_in_list(const struct hb_lower *lo, const struct hb_layer *y)
 
 /* One fusion makes the activation and both gradients in the places of what it reads; of rows of
  * more than 2^31 bytes each is made by one of its own, and so is the outputs' gradient (mixtral,
- * fsdp 8, 4 sequences of 8192 tokens: five of 2240 MiB at 340 of 745). */
+ * fsdp 8, 4 sequences of 8192 tokens: five of 2240 MiB at 340 of 745). What v5e's products hand on
+ * together with a gather beside them is not written over (phimoe, fsdp 32 with tensor 2: five). */
 static bool made_apart(const struct hb_lower *lo, const struct hb_layer *y, const int64_t *wide)
 {
     struct hb_shape rows = hb_shape_make(lo->compute, wide);
-    return hb_moe_goes_round(lo, y) && hb_shape_plain_bytes(&rows) > INT32_MAX;
+    return hb_moe_goes_round(lo, y) &&
+           (lo->chip->gathers_beside || hb_shape_plain_bytes(&rows) > INT32_MAX);
 }
 
 int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_t *wide,
@@ -133,19 +140,13 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
         y->values[act].fused = false;
         y->steps[y->step_count - 1].grad_follows = false;
         y->steps[y->step_count - 1].grad_in_place = apart ? 1 : 3;
-        if (hb_moe_in_list(lo, y))
-            y->steps[y->step_count - 1].makes_off = true;
     }
     v = hb_moe_value(lo, "expert output", 1u << HB_TN_MOE_OUT, lo->compute, narrow);
     v.batch_dot = !ragged;
     int out = hb_layer_product(lo, y, act, "e_down", v);
     y->steps[y->step_count - 1].grad_inline = inside && !apart;
-    /* Sums follow their gradients, but on v5e (olmoe, fsdp 64: on v6e from 312, 405 and 408). */
-    bool by_size = hb_moe_is_own_einsum(lo, y) && !hb_moe_goes_round(lo, y);
-    for (uint32_t i = first; i < y->step_count; i++) {
-        y->steps[i].grad_by_size = by_size;
-        y->steps[i].sum_follows = by_size && hb_moe_ways(lo) == 1 && !hb_gathers_beside(lo);
-    }
+    for (uint32_t i = first; i < y->step_count; i++)
+        y->steps[i].grad_by_size = hb_moe_is_own_einsum(lo, y) && !hb_moe_goes_round(lo, y);
     return out;
 }
 

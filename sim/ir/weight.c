@@ -227,6 +227,13 @@ static bool goes_round(const struct hb_lower *lo, const struct hb_leaf *l)
     return hb_weight_mode(lo, l) == HB_WEIGHT_RING;
 }
 
+/* So do gradients of the einsum's experts, whose weights are gathered (mixtral, fsdp 8 with expert
+ * 4: bf16[2,512,14336], no [2,4096,14336]). */
+static bool grad_goes_round(const struct hb_lower *lo, const struct hb_leaf *l)
+{
+    return goes_round(lo, l) || (lo->experts_round && l->einsum_batch > 0);
+}
+
 int64_t hb_weight_ring_room(const struct hb_lower *lo, const struct hb_leaf *l)
 {
     enum { WAYS_ROUND = 2 };
@@ -275,7 +282,7 @@ static void send_round(struct hb_lower *lo, const struct hb_leaf *l, enum hb_op_
 
 void hb_weight_send_grad(struct hb_lower *lo, uint32_t leaf)
 {
-    if (goes_round(lo, &lo->leaves[leaf]))
+    if (grad_goes_round(lo, &lo->leaves[leaf]))
         send_round(lo, &lo->leaves[leaf], HB_OP_REDUCE_SCATTER);
 }
 
@@ -385,7 +392,7 @@ void hb_weight_forget(struct hb_lower *lo, uint32_t first, uint32_t end)
 
 bool hb_weight_grad_partial(const struct hb_lower *lo, const struct hb_leaf *l)
 {
-    if (goes_round(lo, l) || l->whole != HB_NONE)
+    if (grad_goes_round(lo, l) || l->whole != HB_NONE)
         return false;
     /* Stages have weights of their own (pr85/pp8/good,blocked: no bf16[16,4096,2048] waits). */
     int64_t ways =

@@ -151,7 +151,7 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     if (s->grad_late || is_put_by(b, l) || s->spread > 0)
         return HB_WHEN_LATE;
     bool sorted = l->rank == HB_LEAF_RANK && hb_layer_sorts_rows(&b->y->block->moe);
-    if (hb_gathers_beside(b->lo) && l->held && !sorted)
+    if (hb_gathers_beside(b->lo) && l->held && !sorted && !hb_moe_in_list(lo, b->y))
         return fills_fetch(b, s) ? HB_WHEN_LATE : HB_WHEN_FIRST;
     if (is_gathered_experts(b, l))
         return is_summed_apart(b, l) ? HB_WHEN_AFTER : place_experts(b, s);

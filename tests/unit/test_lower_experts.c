@@ -127,6 +127,26 @@ static void rings_wait_for_what_frees(void **state)
                 find_op(&few, "backward of tokens of the expert axis"));
 }
 
+/* What a product with gathered weights adds against the masks' gradient decides which is first
+ * (olmoe, v6e: over 8 and 4, 640 places, that before both products at 1508 and 1647; over 16 and 2,
+ * 1280 places, behind them and the tokens', at 1449 to 1454). Rings leave no whole gradient. */
+static void masks_and_products_come_by_size(void **state)
+{
+    (void)state;
+    static const char einsum[] = "model.blocks[0].moe.dispatch=einsum";
+    static const char wide[] = "moe combine weights, gradient";
+    static const char product[] = "gradient through block.e_up";
+#define NARROW(k, s)                                                                               \
+    EXPERTS(TPU, "hardware.device=tpu-v6e", einsum, "mesh.fsdp=8", "hardware.count=32",            \
+            "batch.global=128", "model.blocks[0].moe.experts=64", "model.blocks[0].moe.d_ff=512",  \
+            "model.blocks[0].moe.top_k=" k, "batch.seq=" s)
+    struct low few = NARROW("16", "2048"), many = NARROW("8", "4096");
+    assert_true(find_op(&few, wide) < find_op(&few, product));
+    assert_true(find_op(&many, wide) > find_op(&many, product));
+    assert_int_equal(find(&many, "e_up, gradient before its sum"), HB_NONE);
+    assert_true(find(&many, "expert inputs, turned") != HB_NONE);
+}
+
 /* Rows of more than 2^31 bytes are made one after another (mixtral, fsdp 8, 4 sequences of 8192:
  * gate, up, their gradients and the activation of 2240 MiB each at 340 of 745), others in one
  * fusion, in the places of what it reads (dbrx, 2 sequences: three of 1344 MiB). */
@@ -240,6 +260,7 @@ int main(void)
         TEST(masks_are_two_or_one),
         TEST(masks_are_split_as_the_residual),
         TEST(rings_wait_for_what_frees),
+        TEST(masks_and_products_come_by_size),
         TEST(large_rows_have_places_of_their_own),
         TEST(combine_weights_of_few_ways_come_first),
         TEST(the_batch_is_gathered_last),
