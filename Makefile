@@ -112,7 +112,7 @@ lint:                     ## the rules of the house; DEEP=1 adds clang-tidy
 	$(Q)CC="$(CC)" DEEP=$(DEEP) sh tests/lint/lint.sh
 golden: all               ## what commands print, against what they printed
 	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/golden/golden.sh
-golden-update: all        ## takes what they print now as right: read the diff
+golden-update: all $(B)/tests/unit/test_told_bounds $(B)/tests/unit/test_told_plans ## takes what they print now as right: read the diff
 	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" sh tests/golden/golden.sh update
 torture: all $(B)/fail.so ## each allocation, read, write, rename fails once
 	$(Q)HBMSIM="$(CURDIR)/$(B)/hbmsim" FAIL="$(CURDIR)/$(B)/fail.so" sh tests/torture/torture.sh

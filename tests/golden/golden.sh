@@ -2,8 +2,8 @@
 # What the program says, line by line, against what it said when someone last looked: each line of
 # tests/golden/commands is a name and a command line of hbmsim; tests/golden/NAME.out has its
 # standard output, of plans (plan-*) their certificate's figures, of steps, searches and orders what their
-# script makes of their list. `golden.sh update` writes the files anew; the diff is then read in review, for it is
-# the history of what hbmsim believes. `golden.sh check START`: only names that begin so. TAP.
+# script makes of their list. `golden.sh update` writes the files anew, and those of tests/unit/test_told_*.c; the
+# diff is then read in review, for it is the history of what hbmsim believes. `golden.sh check START`: only names that begin so. TAP.
 set -euf
 cd "$(dirname "$0")/../.."
 : "${HBMSIM:=$PWD/build/fast/hbmsim}"
@@ -67,6 +67,9 @@ set +f
     name=$(basename "$file" .out)
     grep -q "^$name " tests/golden/commands || { count=$((count + 1)) && command=none &&
         complain "no line of tests/golden/commands makes $file"; }
+done
+[ "$mode" = check ] || for told in "${HBMSIM%/*}"/tests/unit/test_told_*s; do
+    HB_UPDATE=1 "$told" >"$work/told" || cat "$work/told"
 done
 echo "1..$count"
 [ "$bad" = 0 ]
