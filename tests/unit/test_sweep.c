@@ -147,6 +147,26 @@ static int64_t own_cell(const char *x, const char *y, const char *set)
     return cell == HB_NONE ? -1 : (int64_t)cell;
 }
 
+/* A model that cannot be read is an error of the sweep, whichever of its values it is. */
+static void presets_that_are_not_there_are_refused(void **state)
+{
+    (void)state;
+    static const char *const axes[] = {"model.preset=none,llama3-8b",
+                                       "model.preset=llama3-8b,none"};
+    for (int i = 0; i < 2; i++) {
+        struct unit u;
+        struct hb_sweep s = {.axis_count = 1};
+        unit_start(&u);
+        struct hb_schema_source source = {.arena = u.env.arena,
+                                          .diag = u.env.diag,
+                                          .path = HB_SOURCE_DIR "/examples/quickstart/model.yaml",
+                                          .data_dir = HB_SOURCE_DIR};
+        assert_true(read_axis(&u, axes[i], &s.axes[0]) && hb_sweep_count(&u.diag, &s));
+        assert_false(hb_sweep_load(&source, &s));
+        unit_end(&u);
+    }
+}
+
 /* Axes of one value, of as many as fit into what is grown by doubling, and of one more. */
 static void the_own_cell_is_found(void **state)
 {
@@ -330,6 +350,7 @@ int main(void)
         cmocka_unit_test(what_is_no_range_is_refused),
         cmocka_unit_test(cells_are_counted_and_found),
         cmocka_unit_test(the_own_cell_is_found),
+        cmocka_unit_test(presets_that_are_not_there_are_refused),
         cmocka_unit_test(what_asks_another_question),
         cmocka_unit_test(limits_of_a_grid),
         cmocka_unit_test(cells_are_heard_once),

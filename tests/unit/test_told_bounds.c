@@ -18,6 +18,7 @@
 #include "solver/brute.h"
 #include "solver/relax.h"
 #include "solver/replay.h"
+#include "solver/screen.h"
 
 enum { CONFIGS = 1000, POLICIES = 3, PRICES = 60, REPLAYED_EACH = 12, LAYERS = 2 };
 #define TOLD HB_SOURCE_DIR "/tests/golden/bounds.told"
@@ -109,8 +110,10 @@ static void draw_menus(struct cell *c, uint64_t seed)
 }
 
 struct walk {
+    struct hb_arena *arena;
     const struct hb_segment *segment;
     struct hb_replay *replay;
+    struct hb_screen *screens[2]; /* of the step and of the turns, around the first parts */
     uint64_t sum;
     uint32_t count;
     int64_t least_bytes, most_bytes;
@@ -127,6 +130,11 @@ static bool price_one(void *context, const struct hb_part *parts, uint32_t count
     if (w->replay && w->count % REPLAYED_EACH == 0) {
         w->sum = mix(w->sum, hb_replay_bound_ns(w->replay, parts, count));
         w->sum = mix(w->sum, hb_replay_turns_ns(w->replay, parts, count));
+        for (int k = 0; k < 2; k++) {
+            if (!w->screens[k])
+                w->screens[k] = hb_screen_open(w->arena, w->replay, k, parts, count);
+            w->sum = mix(w->sum, hb_screen_ns(w->screens[k], parts, count));
+        }
     }
     w->least_bytes = w->count ? hb_smaller(w->least_bytes, price.live_bytes) : price.live_bytes;
     w->most_bytes = hb_larger(w->most_bytes, price.live_bytes);
@@ -159,7 +167,7 @@ static void put_segment(struct cell *c)
     struct hb_segment_ask ask = {.spec = &c->spec, .menus = c->menus, .device = &c->device};
     if (!hb_segment_build(c->arena, &ask, &s, &why))
         return;
-    struct walk w = {.segment = &s};
+    struct walk w = {.arena = c->arena, .segment = &s};
     w.replay = s.timed ? hb_replay_open(c->arena, &s) : NULL;
     uint32_t odd = 0;
     for (uint32_t i = 0; i < s.item_count; i++)
