@@ -282,9 +282,11 @@ struct hb_batch {
     int64_t tokens;    /* the same */
 };
 
+enum { HB_MOMENTS = 2 }; /* at most, of full-size states */
+
 struct hb_optim {
     enum hb_optimizer name;
-    enum hb_dtype moments[2];
+    enum hb_dtype moments[HB_MOMENTS];
     int moment_count; /* full-size states; adafactor's factored ones are not counted */
     enum hb_place offload;
     bool clip;

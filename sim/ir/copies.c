@@ -181,7 +181,7 @@ static bool is_apart(const struct hb_lower *lo, int state)
         return false;
     if (!hb_accumulates(lo) && hb_weight_grad_dtype(lo) != HB_DT_F32)
         return true;
-    return k < 2 && o->moments[k] == HB_DT_F32; /* the average of the weights comes with them */
+    return k < HB_MOMENTS && o->moments[k] == HB_DT_F32; /* the weights' average comes with them */
 }
 
 typedef bool before_fn(const struct row *r, const struct weight *a, const struct weight *b);
