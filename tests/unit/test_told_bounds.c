@@ -16,11 +16,12 @@
 #include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/brute.h"
+#include "solver/ilp.h"
 #include "solver/relax.h"
 #include "solver/replay.h"
 #include "solver/screen.h"
 
-enum { CONFIGS = 1000, POLICIES = 3, PRICES = 60, REPLAYED_EACH = 12, LAYERS = 2 };
+enum { CONFIGS = 600, POLICIES = 3, PRICES = 60, REPLAYED_EACH = 12, LAYERS = 2 };
 #define TOLD HB_SOURCE_DIR "/tests/golden/bounds.told"
 
 struct cell {
@@ -160,6 +161,27 @@ static void put_layers(struct cell *c, const struct hb_segment *s, const struct 
     }
 }
 
+/* Integer programs of it, and what is proven of them: of the time within what some need, of the
+ * memory. */
+static void put_programs(struct cell *c, const struct hb_segment *s, const struct walk *w)
+{
+    for (int i = 0; i < 2; i++) {
+        struct hb_ilp_ask ask = {.segment = s, .spec = &c->spec};
+        struct hb_ilp_answer answer;
+        ask.limits = (struct hb_brute_limits){.goal = i ? HB_GOAL_MEMORY : HB_GOAL_TIME,
+                                              .time = HB_TIME_SUMS,
+                                              .budget_bytes = (w->least_bytes + w->most_bytes) / 2,
+                                              .host_bytes = INT64_MAX,
+                                              .most_value = INT64_MAX,
+                                              .after_value = -1};
+        hb_ilp_solve(c->arena, &ask, &answer);
+        hb_str_addf(&c->out, " program %d %.6g %d %u/%u", (int)answer.status, (double)answer.bound,
+                    answer.proven, answer.rows, answer.columns);
+        if (answer.status == HB_ILP_OPTIMAL)
+            hb_str_addf(&c->out, " %d", hb_ilp_proves(c->arena, &ask, answer.objective * 0.9));
+    }
+}
+
 static void put_segment(struct cell *c)
 {
     struct hb_segment s;
@@ -178,6 +200,8 @@ static void put_segment(struct cell *c)
                 s.high_count[HB_BYTES_DEVICE], s.high_count[HB_BYTES_HOST], s.bound_count, odd,
                 w.count, (long long)w.most_bytes, (unsigned long long)w.sum);
     put_layers(c, &s, &w);
+    if (w.count > 1)
+        put_programs(c, &s, &w);
 }
 
 /* False: there is no search of it. */
