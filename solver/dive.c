@@ -122,14 +122,12 @@ static bool look(struct hb_search *s, struct hb_search_node *node)
 /* In the queue by its floor, or by its linear program, too. */
 enum { FLOORED_CELL, RELAXED_CELL };
 
-/* By what it takes at least; one above the incumbent is left out. */
+/* By what it takes at least. */
 static void put_cell(struct hb_search *s, struct hb_search_node *node, uint32_t cell, int kind,
                      struct hb_queue *out)
 {
     double most = kind == RELAXED_CELL ? s->incumbent : 0;
-    double value = hb_whole_cell_value(s, node, cell, most);
-    if (value < s->incumbent)
-        hb_queue_put(out, value, kind, cell);
+    hb_queue_put(out, hb_whole_cell_value(s, node, cell, most), kind, cell);
 }
 
 static void list_cells(struct hb_search *s, struct hb_search_node *node, struct hb_queue *out)
