@@ -135,9 +135,8 @@ static void print_knobs(const struct printer *p)
     char size[HB_SIZE_TEXT];
     const struct hb_story *s = p->story;
     if (s->knob_count)
-        fputs(s->supposed                 ? "\nWhat would help, in this order:\n"
-              : s->cause == HB_CAUSE_NONE ? "\nIf less is wanted:\n"
-                                          : "\nWhat helps, in this order:\n",
+        fputs(s->cause == HB_CAUSE_NONE ? "\nIf less is wanted:\n"
+                                        : "\nWhat helps, in this order:\n",
               p->out);
     for (int i = 0; i < s->knob_count; i++) {
         enum hb_knob knob = s->knobs[i].knob;

@@ -166,12 +166,15 @@ void hb_evidence_take(struct hb_evidence_reader *r, struct hb_span line)
 
 struct hb_evidence hb_evidence_sum(const struct hb_evidence_reader *r)
 {
-    struct hb_evidence sum = {hb_evidence_bias.trains, hb_evidence_bias.teaches, 0};
+    struct hb_evidence sum = {hb_evidence_bias.trains, hb_evidence_bias.teaches,
+                              hb_evidence_bias.mentions, 0, 0};
     for (size_t i = 0; i < count_words(); i++) {
         const struct hb_evidence_word *word = &hb_evidence_words[i];
         sum.trains += r->seen[i] ? word->trains : 0;
         sum.teaches += r->seen[i] ? word->teaches : 0;
+        sum.mentions += r->seen[i] ? word->mentions : 0;
         sum.words += r->seen[i] && word->trains;
+        sum.told += r->seen[i] && word->mentions;
     }
     return sum;
 }

@@ -1,6 +1,6 @@
 /* What the words of a log speak for, each by its weight: that a model is trained or run, that such
- * errors are explained to anybody. The weights are learnt from texts whose end is known
- * (tests/golden/logs/weigh.py). */
+ * errors are explained to anybody, that they are only spoken of. The weights are learnt from texts
+ * whose end is known (tests/golden/logs/weigh.py). */
 #ifndef HB_SIM_HLO_EVIDENCE_H
 #define HB_SIM_HLO_EVIDENCE_H
 
@@ -15,6 +15,7 @@ struct hb_evidence_word {
     const char *text; /* a word; two neighbours with a space between; a stem, "infer*" */
     int trains;       /* above 0: it speaks for a step of training; below: for running a model */
     int teaches;      /* above 0: for a guide; below: for a report */
+    int mentions;     /* above 0: such errors are spoken of; below: one was met */
 };
 
 extern const struct hb_evidence_word hb_evidence_words[];
@@ -33,7 +34,9 @@ enum hb_report {
 struct hb_evidence {
     int64_t trains;
     int64_t teaches;
+    int64_t mentions;
     int64_t words; /* that have a weight for `trains` */
+    int64_t told;  /* ... for `mentions` */
 };
 
 struct hb_evidence_reader;

@@ -486,7 +486,9 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
             try_forms(r, at);
     }
     const struct slot *host = &r->slot[HB_LOG_HOST]; /* told by a form: as programs print it */
-    r->log->mark[HB_MARK_PRINTED] += host->is_open && host->last_line == r->line;
+    bool printed = host->is_open && host->last_line == r->line;
+    r->log->mark[HB_MARK_PRINTED] += printed;
+    r->log->mark[HB_MARK_SHOWN] += printed;
     if (r->any_seen && !is_told(r))
         read_any(r, segment);
     else if (r->any_seen && lacks_request(r, HB_LOG_TORCH))

@@ -202,6 +202,7 @@ enum hb_log_mark {
     HB_MARK_CHANGE,     /* of a program's source: what is done about memory, not what happened */
     HB_MARK_DEFINES,    /* it is said what such a refusal is, whoever meets it */
     HB_MARK_PRINTED,    /* a refusal, or a process that was ended, is a line of its own */
+    HB_MARK_SHOWN,      /* ... that a program printed, no title */
     HB_MARK_COUNT
 };
 

@@ -441,16 +441,22 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
     return f;
 }
 
+/* Whether a program printed the line: with a level, a class, a time or a head, and no title. */
+static bool is_by_program(const struct hb_sentence *l, const struct refusal *refusal)
+{
+    return hb_report_is_printed(l) || (refusal->line && !hb_span_starts(l->span, "# "));
+}
+
 /* Whether a program told the figures: it printed the line, one of them is precise or behind a key,
  * or what was wanted is held against what there was. What is only round in anybody's sentence is
  * what somebody has, sets, needs or reckons: of 21 such at first look twelve were told wrongly. */
 static bool is_of_program(const struct hb_sentence *l, const struct refusal *refusal,
                           const struct hb_figures *f)
 {
-    bool told = refusal->line && !hb_span_starts(l->span, "# ");
+    bool told = is_by_program(l, refusal);
     for (int i = 0; i < l->count; i++)
         told = told || is_precise(&l->word[i]) || is_keyed(l, i);
-    return told || is_compared(f) || hb_report_is_printed(l) || hb_sentence_has(l, CHIP);
+    return told || is_compared(f) || hb_sentence_has(l, CHIP);
 }
 
 /* The line's figures, where they may be of what was refused. */
@@ -495,12 +501,14 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     hb_form_log(r)->mark[HB_MARK_HOST] += hb_refusal_names_host(l);
     hb_form_log(r)->mark[HB_MARK_DEFINES] += hb_supposed_defines(l);
     struct refusal refusal = read_refusal(r, l);
-    if ((!refusal.killed && is_patch_line(s)) || hb_span_starts(s, "+\t"))
+    bool added = hb_span_starts(s, "+\t") || hb_span_starts(s, "+    ");
+    if (added || (!refusal.killed && is_patch_line(s)))
         return;
     if (!refusal.killed && !refusal.foreign && refusal.word < 0)
         return;
     struct hb_figures f = read_figures(l, &refusal);
     hb_form_log(r)->mark[HB_MARK_PRINTED] += refusal.line;
+    hb_form_log(r)->mark[HB_MARK_SHOWN] += is_by_program(l, &refusal);
     if (!refusal.killed && is_absurd(l, &f))
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (!is_of_cache(l) &&

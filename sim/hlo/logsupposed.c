@@ -339,13 +339,14 @@ static bool is_not_met(const struct hb_sentence *l, int i)
     return risk || hb_sentence_is_any(l, verb - 1, nots);
 }
 
-/* "memory.oom.group", a name; "Monitoring OOM events": what is done about any */
+/* "memory.oom.group", "pod-oom-killed-alert": a name; "Monitoring OOM events": what is done about
+ * any */
 static bool is_object(const struct hb_sentence *l, int i)
 {
     static const char *const acts[] = {"monitoring", "addressing", NULL};
     const char *at = l->word[i].span.at, *end = l->word[i].span.end;
-    bool name =
-        at > l->span.at && at[-1] == '.' && end + 1 < l->span.end && *end == '.' && end[1] != ' ';
+    bool joined = at > l->span.at && end + 1 < l->span.end && at[-1] == *end && end[1] != ' ';
+    bool name = joined && (*end == '.' || (*end == '-' && hb_refusal_is_oom(l, i)));
     const char *act = i > 0 ? l->word[i - 1].span.at : at;
     bool quoted = act > l->span.at && act[-1] == '"'; /* as a document has it */
     bool first = i == 1 || quoted || (i > 1 && l->word[i - 2].kind == HB_WORD_END);

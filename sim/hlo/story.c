@@ -467,16 +467,27 @@ static bool is_status_only(const struct hb_log *log, const struct hb_story *s)
            hb_str_same(log->message[HB_LOG_HOST].name, HB_LOG_ENDED);
 }
 
+/* Whether no program printed that memory was refused, and the words of the text speak for one that
+ * only mentions it; a few words tell nothing. */
+static bool is_outweighed(const struct hb_log *log, const struct hb_story *s)
+{
+    enum { MANY = 10 };
+    return hb_log_is_prose(s->kind) && !log->mark[HB_MARK_SHOWN] && log->evidence.told >= MANY &&
+           log->evidence.mentions > 0;
+}
+
 /* Whether all that a story has is somebody's word for memory that runs out, nobody's that it did.
  */
 static bool is_mere_mention(const struct hb_log *log, const struct hb_story *s)
 {
     if (is_status_only(log, s))
         return true;
-    return !is_shown(log, s->kind) && s->wanted_bytes < 0 && !log->mark[HB_MARK_NARRATED];
+    if (s->wanted_bytes >= 0)
+        return false;
+    return (!is_shown(log, s->kind) && !log->mark[HB_MARK_NARRATED]) || is_outweighed(log, s);
 }
 
-/* Without evidence that memory was refused no cause is told, and advice is for the case. */
+/* Without evidence that memory was refused no cause is told, and nothing is advised. */
 static void suppose(const struct teller *t)
 {
     struct hb_story *s = t->story;
@@ -491,8 +502,9 @@ static void suppose(const struct teller *t)
     }
     s->title = "Memory that runs out is spoken of; nothing here says that it did.";
     hb_teller_cause(t, HB_CAUSE_UNKNOWN,
-                    "No program printed a refusal here, and nobody tells of one. If a run failed, "
-                    "the lines that it printed tell how much was wanted, and by what.");
+                    "No program printed a refusal here, and the words are those of texts that only "
+                    "speak of such errors: there is nothing to advise. If a run failed, the lines "
+                    "that it printed tell how much was wanted, and by what.");
 }
 
 bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_story *out_story)
@@ -517,9 +529,10 @@ bool hb_story_tell(struct hb_arena *arena, const struct hb_log *log, struct hb_s
     source->tell(&t);
     if (is_mere_mention(log, out_story))
         suppose(&t);
-    hb_advise(&t);
+    else
+        hb_advise(&t);
     out_story->device = device_of(log, out_story);
-    out_story->of_a_step = is_of_a_step(&t);
+    out_story->of_a_step = !out_story->supposed && is_of_a_step(&t);
     if (log->rank_count > 1)
         hb_teller_note(&t, "%d ranks wrote such messages; the figures are of one of them.",
                        log->rank_count);

@@ -50,9 +50,12 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 5650
+ok "the table has its $count texts" test "$count" -ge 5804
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
-ok "few are said otherwise than they ended" test "$(grep -c '^@ .* | ' $table)" -le $((count * 74 / 1000))
+# What nothing was advised of is not said otherwise, but not said.
+ended=$(grep '^@ .* | ' $table)
+ok "few are said otherwise than they ended" test "$(echo "$ended" | grep -vc '? - | ')" -le $((count * 65 / 1000))
+ok "few that ended are not said" test "$(echo "$ended" | grep -c '? - | ')" -le $((count * 29 / 1000))
 
 # Rows `KEY=VALUE ...|text`: what the answer has for the text, whose lines are parted by \n; first=KNOB: the first
 # advice, no=KNOB: none such, unsure: nothing that is more than supposed, silent: nothing is known.
@@ -373,8 +376,8 @@ wanted_bytes=null|# Notes\nit gave OOM on a GPU with 24GB memory, it needs a lit
 silent|# Notes\nYou may have OOM issues above that size
 first=remat|trainer.train(), loss, epoch, a batch size of one each\nCUDA out of memory
 # A container's status alone tells nothing of memory; with a word of it, or a shell's, it does.
-supposed=true knob=host_memory|# Notes\ncommand terminated with exit code 137\nI do not set a limit
-supposed=true knob=host_memory|# Notes\nJob failed: exit code 137\nI do not set a limit
+supposed=true cause=unknown no=host_memory|# Notes\ncommand terminated with exit code 137\nI do not set a limit
+supposed=true cause=unknown no=host_memory|# Notes\nJob failed: exit code 137\nI do not set a limit
 cause=host_memory|# Notes\nterminated with exit status 137\nline 4: 7537 Killed sort
 cause=host_memory|# Notes\nterminated with exit status 137\nReason: OOMKilled
 cause=other_processes|CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79.25 GiB of which 2.27 GiB is free. Including non-PyTorch memory, this process has 0 bytes memory in use. Of the allocated memory 36.46 GiB is allocated by PyTorch, and 20.98 MiB is reserved by PyTorch but unallocated.
@@ -531,8 +534,8 @@ cause=unknown|# OOM of the GPU\nPre-training out-of-memory (CPU memory) was befo
 silent|# x\nit doesn't free RAM after offloading
 silent|\0345\0220\0216\0345\0217\0260\0350\0256\0255\0347\0273\0203\0347\0232\0204\0350\0277\0233\0347\0250\0213\0350\0242\0253kill\0345\0220\0216\0357\0274\0214\0344\0273\0215\0347\0204\0266\0345\0215\0240\0347\0224\0250GPU\0345\0206\0205\0345\0255\0230
 cause=host_memory|\0345\0220\0216\0345\0217\0260\0350\0256\0255\0347\0273\0203\0347\0232\0204\0350\0277\0233\0347\0250\0213\0350\0242\0253kill\0344\0272\0206
-first=remat|# x\nfine-tuning, epoch: CUDA out of memory regardless of batch size
-first=smaller_batch|# x\nfine-tuning, epoch: CUDA out of memory no matter batch size is 2 or 4
+first=remat|# x\nfine-tuning, epoch\nRuntimeError: CUDA out of memory regardless of batch size
+first=smaller_batch|# x\nfine-tuning, epoch\nRuntimeError: CUDA out of memory no matter batch size is 2 or 4
 cause=host_memory|# x\nthe ram usage goes up constantly (like 20GB) until it crashes
 wanted_bytes=null|# x\nthe ram usage goes up constantly (like 20GB) until it crashes
 silent|# x\nthe ram usage goes up but it does not crash
@@ -656,5 +659,14 @@ silent|# updates and improvements to memory allocation error messages
 cause=size|  20. Size: 39.06M\n     Shape: f32[2000,5000]{0,1:T(8,128)}\n     Unpadded size: 38.15M\n     Extra memory due to padding: 937.5K (1.0x expansion)\n     Allocation type: HLO temp
 cause=padding|  20. Size: 39.06M\n     Shape: f32[2000,5000]{0,1:T(8,128)}\n     Unpadded size: 19.53M\n     Extra memory due to padding: 19.53M (2.0x expansion)\n     Allocation type: HLO temp
 first=shard_state|# an inference server\nAdam.step -> _init_group\nstate["exp_avg"] = torch.zeros_like(...)\ntorch.OutOfMemoryError: Tried to allocate 1.16 GiB
+EOF
+
+# Where no program printed a refusal and the words are those of texts that speak of such errors, nothing is advised; a printed
+# line beside them is told. What a patch adds and a name of several words are no kill.
+rows <<'EOF'
+cause=unknown supposed=true no=smaller_batch|# Indicate the size when constructing an array gives a MemoryError\nI've seen multiple questions now of the form "why does this give a MemoryError" when the reason is that the user allocated a bigger array than expected.\nIt would be helpful to include the shape and dtype in the error message.
+cause=host_memory first=host_memory|# Indicate the size when constructing an array gives a MemoryError\nI've seen multiple questions now of the form "why does this give a MemoryError" when the reason is that the user allocated a bigger array than expected.\nIt would be helpful to include the shape and dtype in the error message.\nMemoryError: Unable to allocate 1.86 GiB for an array with shape (50, 5000000) and data type float64
+silent|# Create pod-oom-killed-alert
+silent|# Alerts\n+              - name: Kubernetes Pod OOM killed
 EOF
 finish

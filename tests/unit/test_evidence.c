@@ -33,7 +33,7 @@ static void words_are_in_order_and_weigh_something(void **state)
     assert_true(hb_evidence_word_count > 100);
     for (size_t i = 0; i < hb_evidence_word_count; i++) {
         const struct hb_evidence_word *word = &hb_evidence_words[i];
-        assert_true(word->trains || word->teaches);
+        assert_true(word->trains || word->teaches || word->mentions);
         assert_true(i == 0 || strcmp(hb_evidence_words[i - 1].text, word->text) < 0);
     }
 }
@@ -52,7 +52,7 @@ static void each_word_is_met(void **state)
             text[len - 1] = 'x'; /* a stem, in a longer word */
         struct hb_evidence sum = evidence_of_line(text);
         struct hb_evidence none = evidence_of_line("");
-        bool met = sum.words > 0 || sum.teaches != none.teaches;
+        bool met = sum.words > 0 || sum.told > 0 || sum.teaches != none.teaches;
         if (!met)
             print_error("%s\n", word->text);
         assert_true(met);
@@ -66,7 +66,9 @@ static void words_count_once(void **state)
     assert_int_equal(evidence_of(twice, 2).trains, evidence_of(twice, 1).trains);
     assert_int_equal(evidence_of_line("").trains, hb_evidence_bias.trains);
     assert_int_equal(evidence_of_line("").teaches, hb_evidence_bias.teaches);
+    assert_int_equal(evidence_of_line("").mentions, hb_evidence_bias.mentions);
     assert_int_equal(evidence_of_line("").words, 0);
+    assert_int_equal(evidence_of_line("").told, 0);
 }
 
 /* As in prose, so in the names of a program. */

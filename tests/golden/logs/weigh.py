@@ -1,5 +1,6 @@
-"""Weighs words: how much each speaks for training against running a model, and for a guide to such errors against a report
-of one, by the texts of wild.txt. Writes the table of sim/hlo/evidence.c: python3 tests/golden/logs/weigh.py
+"""Weighs words: how much each speaks for training against running a model, for a guide to such errors against a report
+of one, and for a text that only speaks of them against one that meets one, by the texts of wild.txt. Writes the table of
+sim/hlo/evidence.c: python3 tests/golden/logs/weigh.py
 
 Logistic regression with a price on each word (L1), then once more on the stems and the words that are left, almost free (L2). Reads
 words as sim/hlo/evidence.c does: runs of letters in lower case, the parts of CamelCase, pairs of neighbours in a line,
@@ -31,6 +32,7 @@ LETTERS = 24  # of a word that count
 SHORTEST = 3
 LEAST = 4     # texts with a word that is weighed
 PRICE = 0.7   # of a word
+DEAR = 8.0    # ... that tells a mention from a report: a hundred words part unread texts as well as thousands
 EVEN = 0.4    # taken off the bias: there are more texts of training here than elsewhere
 
 SELF = re.compile(r"(?<![A-Za-z])(I [a-z]|I'm |I've|i am |i try|i use|i hav|[Mm]y )")
@@ -138,7 +140,7 @@ def is_report(text):
 
 
 def rows_of(texts):
-    trains, guides = [], []
+    trains, guides, mentions = [], [], []
     for place, wanted, there, cause, knob, text in texts:
         if cause in OF_SIZE and knob in TRAINING | RUNNING:
             words = {word for word in words_of(text) if REFUSED.isdisjoint(word.split())}
@@ -146,24 +148,26 @@ def rows_of(texts):
         guide = cause == 'nothing' and PAGE.match(place)
         if guide or (cause != 'nothing' and wanted == there == '-' and not is_report(text)):
             guides.append((words_of(text, is_any), 1 if guide else -1))
-    return trains, guides
+        if wanted == there == '-':
+            mentions.append((words_of(text, is_any), 1 if cause == 'nothing' or cause[-1] == '?' else -1))
+    return trains, guides, mentions
 
 
 def main():
     texts = [t for path in sys.argv[1:] or ['tests/golden/logs/wild.txt'] for t in read(path)]
-    trains, guides = rows_of(texts)
-    learnt = weigh(trains, PRICE, True), weigh(guides, PRICE, False)
+    trains, guides, mentions = rows_of(texts)
+    learnt = weigh(trains, PRICE, True), weigh(guides, PRICE, False), weigh(mentions, DEAR, False)
     biases, weights = [bias for bias, _ in learnt], [weights for _, weights in learnt]
     biases[0] -= EVEN
     print('/* What words weigh, by %d texts whose end is known: written by tests/golden/logs/weigh.py. */' % len(texts))
     print('#include "sim/hlo/evidence.h"\n')
-    print('const struct hb_evidence_word hb_evidence_bias = {"", %d, %d};' % tuple(round(100 * bias) for bias in biases))
+    print('const struct hb_evidence_word hb_evidence_bias = {"", %d, %d, %d};' % tuple(round(100 * bias) for bias in biases))
     print('const struct hb_evidence_word hb_evidence_words[] = {')
     for word in sorted(set().union(*weights)):
         told = ''.join(c if c < '\x80' else '\\u%04x' % ord(c) for c in word)
         row = [round(100 * of.get(word, 0)) for of in weights]
         if any(row):
-            print('    {"%s", %d, %d},' % (told, *row))
+            print('    {"%s", %d, %d, %d},' % (told, *row))
     print('};\nconst size_t hb_evidence_word_count = sizeof hb_evidence_words / sizeof *hb_evidence_words;')
 
 
