@@ -401,8 +401,8 @@ static void try_forms(struct hb_log_reader *r, const char *at)
     unsigned byte = (unsigned char)*at;
     for (unsigned i = r->first[byte]; i < r->first[byte + 1]; i++) {
         const struct hb_form *form = &r->forms[i];
-        if (!hb_span_starts(rest, form->anchor))
-            continue;
+        if (form->anchor[1] != at[1] || !hb_span_starts(rest, form->anchor))
+            continue; /* the index has both, but is sorted by the first */
         if (form->word && before.end > before.at && is_word_byte(before.end[-1]))
             continue;
         if (form->unless && ends_with(before, form->unless))

@@ -126,6 +126,12 @@ static const char *match_front(struct hb_span s, const char *pattern)
     return s.at;
 }
 
+/* Whether a front that begins so may begin with a pattern's first character. */
+static bool may_begin(char c, char pattern)
+{
+    return pattern == c || pattern == '@' || (pattern == '#' && isdigit((unsigned char)c));
+}
+
 struct hb_span hb_log_line_bare(struct hb_span line)
 {
     static const char *const fronts[] = {
@@ -146,8 +152,10 @@ struct hb_span hb_log_line_bare(struct hb_span line)
         line.at = front;
         hb_span_skip(&inner, " ");
         front = NULL;
+        char c = inner.at < inner.end ? *inner.at : '\0';
         for (size_t i = 0; i < sizeof fronts / sizeof *fronts && !front; i++)
-            front = match_front(inner, fronts[i]);
+            if (may_begin(c, *fronts[i]))
+                front = match_front(inner, fronts[i]);
     }
     return line;
 }
