@@ -584,6 +584,7 @@ static void read_window(struct hb_log_reader *r, bool at_end)
         if (cut - text < HB_LOG_JOINED_CAP && hb_log_is_folded(line, next, r->width)) {
             memmove(text + (cut + 1 - stop), text, (size_t)(stop - text)); /* over its end */
             r->start += (size_t)(cut + 1 - stop);
+            r->log->lines++;
         } else {
             take_line(r, text, (size_t)(cut - text));
             r->start = (size_t)(cut + 1 - r->window);
