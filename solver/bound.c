@@ -343,10 +343,12 @@ static void find_bytes(struct hb_arena *scratch, const struct bound_ask *ask, co
     int64_t fixed = fixed_bytes(scratch, l->p, l->list, l->count, true);
     out->fixed_bytes = fixed - l->lent_bytes;
     out->state_bytes = state_bytes(l->p, l->list, l->count);
+    out->spread_bytes = hb_segment_spread_bytes(l->p, optional);
     bool accumulates = ask->cell_spec->batch.accumulate > 1;
     int64_t works_in = hb_segment_scratch_bytes(l->p, l->list, l->count, optional, accumulates);
     int64_t beside = hb_larger(gradients, works_in);
-    out->live_bytes = hb_larger(fixed, hb_add_sat(out->fixed_bytes, beside));
+    out->live_bytes =
+        hb_larger(hb_add_sat(fixed, out->spread_bytes), hb_add_sat(out->fixed_bytes, beside));
 }
 
 /* By op: whether it is the ask's. */
@@ -487,6 +489,22 @@ int64_t hb_bound_alike(const struct hb_floor *first, const struct hb_spec *first
         times = fmin(times, to.staged / from.staged);
     double ns = first->products_ns * times * (1 - rounding);
     return ns < 9e18 ? (int64_t)ns : INT64_MAX / 2;
+}
+
+/* Proof. The rows of a layer's tokens are those of its sequences at once, times what follows from
+ * model and mesh, rounded up: with more sequences there are no fewer, and so no less is written by
+ * the op that spreads the tokens and the gradient of the outputs over the experts, which every
+ * backward pass has (spread_ends in spread.c). It lies beside what is kept from step to step, since
+ * none of that is as large, here or there. */
+int64_t hb_bound_spread(const struct hb_floor *first, const struct hb_spec *first_spec,
+                        const struct hb_spec *spec)
+{
+    bool holds = memcmp(first_spec->mesh, spec->mesh, sizeof spec->mesh) == 0 &&
+                 first_spec->pipeline.repeats == spec->pipeline.repeats &&
+                 first_spec->pipeline.microbatches == spec->pipeline.microbatches &&
+                 first_spec->batch.global == spec->batch.global &&
+                 first_spec->batch.accumulate >= spec->batch.accumulate;
+    return holds ? hb_add_sat(first->state_bytes, first->spread_bytes) : 0;
 }
 
 /* A cell without segments. */

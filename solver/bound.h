@@ -19,11 +19,13 @@ struct hb_floor {
                           * temporaries for a while (lend.h) */
     int64_t state_bytes; /* of these, of a node: parameters and what the optimizer keeps, which
                           * batch and accumulation do not change */
-    int64_t forward_ns;  /* of bound_ns of a node: the layers' forward pass on the compute stream;
-                          * 0 before that is known, again_ns of a cell once that is */
-    int64_t links_ns;    /* of a node: what the layers move over all axes of the mesh */
-    double products_ns;  /* of a node: what the arithmetic of the layers' products and attention
-                          * takes at the best rate; 0 where that is not known */
+    int64_t spread_bytes; /* of a node: what one op spreads over experts, of what lies in no
+                           * argument and no output */
+    int64_t forward_ns;   /* of bound_ns of a node: the layers' forward pass on the compute stream;
+                           * 0 before that is known, again_ns of a cell once that is */
+    int64_t links_ns;     /* of a node: what the layers move over all axes of the mesh */
+    double products_ns;   /* of a node: what the arithmetic of the layers' products and attention
+                           * takes at the best rate; 0 where that is not known */
 };
 
 /* For cells that differ in chunks, stack form and the optimizer's place only: what the layers'
@@ -49,6 +51,11 @@ bool hb_bound_is_dense(const struct hb_spec *spec);
  * nothing is known, as of experts, whose rows do not follow so. */
 int64_t hb_bound_alike(const struct hb_floor *first, const struct hb_spec *first_spec,
                        const struct hb_spec *spec);
+/* The same of the bytes that it has at least, of another with as many sequences at once or more:
+ * what is kept from step to step, and what of one microbatch is spread over experts. 0: nothing is
+ * known. */
+int64_t hb_bound_spread(const struct hb_floor *first, const struct hb_spec *first_spec,
+                        const struct hb_spec *spec);
 struct hb_layers_ask {
     const struct hb_spec *cell_spec;
     const struct hb_menu *menus;

@@ -228,6 +228,54 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
     }
 }
 
+/* Of the nodes of its mesh behind it the next that has the same but for more accumulation; null:
+ * there is none. */
+static struct hb_search_node *find_finer(struct hb_search *s, const struct hb_search_node *node)
+{
+    const struct hb_cell *cells = s->plan->space.cells, *own = &cells[node->first];
+    for (uint32_t i = (uint32_t)(node - s->nodes) + 1; i < s->node_count; i++) {
+        const struct hb_cell *other = &cells[s->nodes[i].first];
+        if (memcmp(own->mesh, other->mesh, sizeof own->mesh) != 0)
+            return NULL;
+        if (own->batch_global == other->batch_global && own->microbatches == other->microbatches &&
+            own->accumulate < other->accumulate)
+            return &s->nodes[i];
+    }
+    return NULL;
+}
+
+static void know_node(struct hb_search *s, uint32_t index);
+
+/* Where what is spread over the experts in a smaller microbatch is too much, it is so in its own:
+ * those with most accumulation are looked at first. */
+static bool is_too_spread(struct hb_search *s, struct hb_search_node *node)
+{
+    struct hb_search_node *finer = s->spreads ? find_finer(s, node) : NULL;
+    struct hb_spec spec, finer_spec;
+    if (!finer)
+        return false;
+    if (!finer->measured && finer->floor.live_bytes == 0)
+        know_node(s, (uint32_t)(finer - s->nodes));
+    hb_nodes_floor_spec(s, node, &spec);
+    hb_nodes_floor_spec(s, finer, &finer_spec);
+    int64_t bytes = hb_bound_spread(&finer->floor, &finer_spec, &spec);
+    if (finer->refused || bytes <= hb_search_node_peak_bytes(s, node))
+        return false;
+    node->floor.live_bytes = bytes;
+    node->floor.state_bytes = finer->floor.state_bytes;
+    node->floor.spread_bytes = finer->floor.spread_bytes;
+    return true;
+}
+
+static void know_node(struct hb_search *s, uint32_t index)
+{
+    struct hb_search_node *node = &s->nodes[index];
+    if (is_too_large(s, index))
+        node->floor.live_bytes = node->floor.state_bytes = s->nodes[index - 1].floor.state_bytes;
+    else if (!is_too_spread(s, node))
+        measure_node(s, node);
+}
+
 void hb_nodes_put(struct hb_search *s, uint32_t index)
 {
     struct hb_search_node *node = &s->nodes[index];
@@ -236,13 +284,8 @@ void hb_nodes_put(struct hb_search *s, uint32_t index)
         queue_node(s, index);
         return;
     }
-    if (!take_alike(s, node)) {
-        if (is_too_large(s, index))
-            node->floor.live_bytes = node->floor.state_bytes =
-                s->nodes[index - 1].floor.state_bytes;
-        else
-            measure_node(s, node);
-    }
+    if (!take_alike(s, node))
+        know_node(s, index);
     queue_node(s, index);
 }
 

@@ -197,9 +197,12 @@ bool hb_segment_lower_merged(struct hb_arena *arena, const struct hb_spec *spec,
                              struct hb_program *out);
 /* By op of a program with that policy: others may do without it. */
 bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p);
-/* The most that one of the others works in, with the gradients that are there all through the
- * loop over microbatches around it, where there is one. */
+/* The most that one of the others works in, and spreads over experts, with the gradients that are
+ * there all through the loop over microbatches around it, where there is one. */
 int64_t hb_segment_scratch_bytes(const struct hb_program *p, const struct hb_live *live,
                                  uint32_t live_count, const bool *optional, bool accumulates);
+/* The most that one of them spreads over experts, of what no argument and no output has room for
+ * (lend.h). */
+int64_t hb_segment_spread_bytes(const struct hb_program *p, const bool *optional);
 
 #endif

@@ -122,11 +122,26 @@ bool *hb_segment_optional_ops(struct hb_arena *arena, const struct hb_program *p
     return optional;
 }
 
-static bool is_scratch(const struct hb_program *p, uint32_t buf)
+static bool is_room(const struct hb_program *p, uint32_t buf)
 {
     const struct hb_buf *b = &p->bufs[buf];
-    return b->category == HB_CAT_WORKING && b->space == HB_SPACE_HBM && b->alias_of == HB_NONE &&
-           hb_str_ends(b->name, ", scratch");
+    return b->category == HB_CAT_WORKING && b->space == HB_SPACE_HBM && b->alias_of == HB_NONE;
+}
+
+static bool is_scratch(const struct hb_program *p, uint32_t buf)
+{
+    return is_room(p, buf) && hb_str_ends(p->bufs[buf].name, ", scratch");
+}
+
+/* An operand of a ragged product over all experts (spread.h): no policy keeps or moves it. */
+static bool is_spread(const struct hb_program *p, uint32_t buf)
+{
+    static const char *const ends[] = {", by expert", ", gradient by expert",
+                                       ", as rows of all experts", ", gradient as rows"};
+    bool spread = false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        spread = spread || hb_str_ends(p->bufs[buf].name, ends[i]);
+    return p->spreads && spread && is_room(p, buf);
 }
 
 static int64_t op_scratch_bytes(const struct hb_program *p, const struct hb_op *op)
@@ -134,7 +149,8 @@ static int64_t op_scratch_bytes(const struct hb_program *p, const struct hb_op *
     int64_t sum = 0;
     for (uint32_t w = 0; w < op->write_count; w++) {
         uint32_t buf = hb_op_writes(p, op)[w];
-        sum = is_scratch(p, buf) ? hb_add_sat(sum, p->bufs[buf].bytes) : sum;
+        bool own = is_scratch(p, buf) || is_spread(p, buf);
+        sum = own ? hb_add_sat(sum, p->bufs[buf].bytes) : sum;
     }
     return sum;
 }
@@ -174,6 +190,25 @@ int64_t hb_segment_scratch_bytes(const struct hb_program *p, const struct hb_liv
         if (loop != HB_NONE)
             own = hb_add_sat(own, gradients_around(p, live, live_count, &p->loops[loop]));
         most = hb_larger(most, own);
+    }
+    return most;
+}
+
+int64_t hb_segment_spread_bytes(const struct hb_program *p, const bool *optional)
+{
+    int64_t most = 0, largest = 0;
+    for (uint32_t i = 0; i < p->buf_count; i++)
+        if (p->bufs[i].argument || p->bufs[i].output)
+            largest = hb_larger(largest, p->bufs[i].bytes);
+    for (uint32_t i = 0; i < p->op_count; i++) {
+        const struct hb_op *op = &p->ops[i];
+        int64_t sum = 0;
+        for (uint32_t w = 0; w < op->write_count && !optional[i]; w++) {
+            uint32_t buf = hb_op_writes(p, op)[w];
+            if (is_spread(p, buf) && p->bufs[buf].bytes > largest)
+                sum = hb_add_sat(sum, p->bufs[buf].bytes);
+        }
+        most = hb_larger(most, sum);
     }
     return most;
 }
