@@ -531,8 +531,10 @@ static void begin_as_written(struct hb_search *s)
     own.lp_stem = NULL;
     own.other = s->plan;
     own.made = s->plan->made;
-    if (!s->spreads || hb_search_is_exact(s) || is_late(s) ||
-        !hb_plan_find(s->arena, &own, &first) || !first.found)
+    if (!s->spreads || hb_search_is_exact(s) || is_late(s) || !hb_plan_find(s->arena, &own, &first))
+        return;
+    s->unwritten = first.status == HB_PLAN_INFEASIBLE && own.beat == 0;
+    if (!first.found)
         return;
     const struct hb_candidate *best = &first.best;
     struct hb_choice c = {.cell = best->cell,

@@ -126,7 +126,7 @@ void hb_search_priced_spec(const struct hb_search *s, uint32_t cell, enum hb_sha
  * of its ops: that serves for both where not all is to be searched. */
 enum hb_share hb_search_first_share(const struct hb_search *s, enum hb_share made)
 {
-    bool beyond = !hb_search_is_exact(s) && (!s->spreads || made > HB_SHARE_KEPT);
+    bool beyond = !hb_search_is_exact(s) && (!s->spreads || s->unwritten || made > HB_SHARE_KEPT);
     return hb_search_is_asked(s) && beyond ? HB_SHARE_EXCEEDED : HB_SHARE_ASKED;
 }
 
