@@ -354,26 +354,15 @@ static void find_gap(struct hb_search *s)
 
 /* --- policies --- */
 
-static bool is_same_cell(const struct hb_cell *a, const struct hb_cell *b)
-{
-    return hb_nodes_same(a, b) && a->loss_chunks == b->loss_chunks && a->form == b->form &&
-           a->outer == b->outer && a->optimizer_offload == b->optimizer_offload;
-}
-
-/* As many of the same cell are the same, in the search among steps as written too. */
+/* Of the cell's steps as they are written, whatever is priced. */
 static void make_menus(struct hb_search *s, uint32_t cell, uint32_t most)
 {
-    struct hb_made_menus *made = &s->plan->made;
-    const struct hb_cell *own = &s->plan->space.cells[cell];
     struct hb_spec spec;
+    uint32_t tried;
     hb_search_priced_spec(s, cell, HB_SHARE_KEPT, &spec);
-    if (!made->menus || made->most != most || !is_same_cell(&made->cell, own)) {
-        *made = (struct hb_made_menus){.cell = *own, .most = most};
-        made->menus = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
-                                   s->plan->space.remat ? most : 1, &made->tried);
-    }
-    s->plan->menus = s->plan->searched = made->menus;
-    s->plan->counts.policies_tried += made->tried;
+    s->plan->menus = s->plan->searched = hb_menu_make(s->arena, s->scratch, &spec, s->ask->device,
+                                                      s->plan->space.remat ? most : 1, &tried);
+    s->plan->counts.policies_tried += tried;
 }
 
 /* How many nodes are looked at closely to find one that is near the plan. */
@@ -517,7 +506,8 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
 /* --- the whole --- */
 
 /* Where prices say little of what is made otherwise, the plan among steps as written, as the engine
- * runs it, is one to begin with. Steps as written are among all: what bounds those holds here. */
+ * runs it, is one to begin with. Steps as written are among all: what bounds those holds here; and
+ * with the same menus, where none of them fits none is priced again. */
 static void begin_as_written(struct hb_search *s)
 {
     struct hb_plan_ask own = *s->ask;
@@ -530,7 +520,7 @@ static void begin_as_written(struct hb_search *s)
     own.most_alternatives = 0;
     own.lp_stem = NULL;
     own.other = s->plan;
-    own.made = s->plan->made;
+    own.menus = s->plan->searched;
     if (!s->spreads || hb_search_is_exact(s) || is_late(s) || !hb_plan_find(s->arena, &own, &first))
         return;
     s->unwritten = first.status == HB_PLAN_INFEASIBLE && own.beat == 0;
@@ -638,7 +628,7 @@ bool hb_plan_find(struct hb_arena *arena, const struct hb_plan_ask *ask, struct 
     int64_t start_ns = ask->env->now_ns();
     if (ask->spec->compiler == HB_TORCH)
         return hb_torch_plan_find(arena, ask, out);
-    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE, .made = ask->made};
+    *out = (struct hb_plan){.status = HB_PLAN_INFEASIBLE};
     out->limits = hb_arena_alloc(arena, 1, sizeof *out->limits);
     if (ask->like)
         out->space = ask->like->space;

@@ -23,13 +23,6 @@ struct hb_device;
 struct hb_search_node;
 struct hb_stop;
 
-/* Of a cell's steps as they are written. */
-struct hb_made_menus {
-    const struct hb_menu *menus; /* null: none were made */
-    struct hb_cell cell;
-    uint32_t most, tried;
-};
-
 struct hb_plan_ask {
     struct hb_env *env;
     const struct hb_spec *spec;
@@ -45,7 +38,6 @@ struct hb_plan_ask {
     uint32_t most_alternatives;
     uint32_t most_policies;      /* of each block's menu; 0: HB_MENU_MOST */
     const struct hb_menu *menus; /* searched as they are; null: they are made */
-    struct hb_made_menus made;   /* in a search of the same spec and space */
     bool polish;          /* what the menus have not is looked for around the best (polish.h),
                            * and the gap is that to all policies (whole.h) */
     bool as_written;      /* no step is made otherwise for want of memory */
@@ -162,7 +154,6 @@ struct hb_plan {
     struct hb_plan_space space;
     const struct hb_menu *menus;    /* those that were searched, and then what polish.h found */
     const struct hb_menu *searched; /* those that were searched */
-    struct hb_made_menus made;      /* last */
     struct hb_candidate best;       /* where a plan was found */
     bool found;
     struct hb_candidate *alternatives;

@@ -145,7 +145,7 @@ struct hb_search {
     bool given_up;     /* more is to be run or priced than is allowed */
     bool filling;      /* the plan is there: alternatives are looked for */
     bool spreads;      /* steps beyond the compiler's share are in part made again (spread.h) */
-    bool unwritten;    /* no step as it is written fits, of the menus that were tried so */
+    bool unwritten;    /* of the menus no step as it is written fits */
     bool probing;      /* only looks for the cell of the first configuration that may fit */
     uint32_t probed;   /* that cell */
     double open_value; /* where the search was cut off: of what was left of the menus, at least */
