@@ -139,9 +139,11 @@ static bool is_spread(const struct hb_program *p, uint32_t buf)
     static const char *const ends[] = {", by expert", ", gradient by expert",
                                        ", as rows of all experts", ", gradient as rows"};
     bool spread = false;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        spread = spread || hb_str_ends(p->bufs[buf].name, ends[i]);
-    return p->spreads && spread && is_room(p, buf);
+    if (!p->spreads || !is_room(p, buf))
+        return false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !spread; i++)
+        spread = hb_str_ends(p->bufs[buf].name, ends[i]);
+    return spread;
 }
 
 static int64_t op_scratch_bytes(const struct hb_program *p, const struct hb_op *op)
@@ -197,6 +199,8 @@ int64_t hb_segment_scratch_bytes(const struct hb_program *p, const struct hb_liv
 int64_t hb_segment_spread_bytes(const struct hb_program *p, const bool *optional)
 {
     int64_t most = 0, largest = 0;
+    if (!p->spreads)
+        return 0;
     for (uint32_t i = 0; i < p->buf_count; i++)
         if (p->bufs[i].argument || p->bufs[i].output)
             largest = hb_larger(largest, p->bufs[i].bytes);
@@ -205,7 +209,7 @@ int64_t hb_segment_spread_bytes(const struct hb_program *p, const bool *optional
         int64_t sum = 0;
         for (uint32_t w = 0; w < op->write_count && !optional[i]; w++) {
             uint32_t buf = hb_op_writes(p, op)[w];
-            if (is_spread(p, buf) && p->bufs[buf].bytes > largest)
+            if (p->bufs[buf].bytes > largest && is_spread(p, buf))
                 sum = hb_add_sat(sum, p->bufs[buf].bytes);
         }
         most = hb_larger(most, sum);
@@ -285,38 +289,55 @@ static bool is_no_more(const struct hb_segment *s, uint32_t item, int kind, uint
     return true;
 }
 
-static bool is_below(const struct hb_segment *s, int kind, uint32_t slot, uint32_t other)
+/* What has to be found out of one kind's slots. */
+struct highs {
+    const struct hb_segment *s;
+    int kind;
+    uint32_t *high, count;
+    uint32_t
+        *counter; /* by slot: an item that has more in it than in the last it was held against */
+};
+
+/* A slot of one run's own has more of that run's item than most others: it is asked first. */
+static bool is_below(const struct highs *h, uint32_t slot, uint32_t other)
 {
+    const struct hb_segment *s = h->s;
     const struct hb_slot *a = &s->slots[slot], *b = &s->slots[other];
     bool like = a->turns == b->turns && a->rising == b->rising;
-    bool below = like && s->live[kind][slot] <= s->live[kind][other];
+    bool below = like && s->live[h->kind][slot] <= s->live[h->kind][other] &&
+                 (s->item_count == 0 || is_no_more(s, h->counter[slot], h->kind, slot, other));
     for (uint32_t i = 0; i < s->item_count && below; i++)
-        below = is_no_more(s, i, kind, slot, other);
+        if (!is_no_more(s, i, h->kind, slot, other)) {
+            h->counter[slot] = i;
+            below = false;
+        }
     return below;
 }
 
-/* Among those of the list that are not below it, or not at all; how many there are then. */
-static uint32_t add_high(const struct hb_segment *s, int kind, uint32_t *high, uint32_t count,
-                         uint32_t slot)
+/* Among those of the list that are not below it, or not at all. */
+static void add_high(struct highs *h, uint32_t slot)
 {
     uint32_t left = 0;
-    for (uint32_t i = count; i-- > 0;) /* neighbours are alike */
-        if (is_below(s, kind, slot, high[i]))
-            return count;
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_below(s, kind, high[i], slot))
-            high[left++] = high[i];
-    high[left] = slot;
-    return left + 1;
+    for (uint32_t i = h->count; i-- > 0;) /* neighbours are alike */
+        if (is_below(h, slot, h->high[i]))
+            return;
+    for (uint32_t i = 0; i < h->count; i++)
+        if (!is_below(h, h->high[i], slot))
+            h->high[left++] = h->high[i];
+    h->high[left] = slot;
+    h->count = left + 1;
 }
 
 void hb_segment_find_high(struct hb_arena *arena, struct hb_segment *s)
 {
     for (int kind = 0; kind < (s->has_host ? HB_BYTES_KINDS : HB_BYTES_HOST); kind++) {
-        s->high[kind] = hb_arena_raw(arena, (size_t)s->slot_count + 1, sizeof *s->high[kind]);
-        s->high_count[kind] = 0;
+        struct highs h = {.s = s, .kind = kind};
+        h.high = hb_arena_raw(arena, (size_t)s->slot_count + 1, sizeof *h.high);
+        h.counter = hb_arena_alloc(arena, (size_t)s->slot_count + 1, sizeof *h.counter);
         for (uint32_t q = 0; q < s->slot_count; q++)
-            s->high_count[kind] = add_high(s, kind, s->high[kind], s->high_count[kind], q);
+            add_high(&h, q);
+        s->high[kind] = h.high;
+        s->high_count[kind] = h.count;
     }
 }
 
