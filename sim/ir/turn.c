@@ -62,7 +62,7 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
  * shorter than a row; where it makes neither, turned in that run, and as they lie in others (8, 16
  * and 32 of v4, v5e, v5p and v6e, 3072 to 5120 features, 8192 tokens in one sequence and 2048 in 2,
  * 4 and 8; gates, ups, q, attention outputs on the host, one run and two: every stack of the 110
- * steps of laid-tpu). */
+ * steps of laid-tpu); not of MaxText (llama3-8b over 8: none). */
 static bool is_ring_turned(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
@@ -94,7 +94,7 @@ static bool is_v5e_order(const struct hb_lower *lo)
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
-    bool rings = hb_in_rings(lo) && is_not_split(lo);
+    bool rings = hb_in_rings(lo) && is_not_split(lo) && !hb_head_own_loss(lo);
     bool turns = rings ? is_ring_turned(lo, g) : many_turn(lo, g);
     bool takes = turns_at_all(lo) && hb_trip_taken(lo, g);
     out[0] = takes ? kept_stack(g, HB_TN_ATTN_CTX) : HB_NONE;

@@ -75,7 +75,7 @@ for r in [r for r in (answer["roomier"], fast) if r]:
     print("fastest" if r == fast else "roomier")
 END
 expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
-out_has 2
+out_has 3
 expect 0 hbmsim plan "$work/small.yaml" --budget 261743360
 out_has 'Faster, and refused for memory:'
 out_has ' MiB too much)'

@@ -129,21 +129,26 @@ static void the_last_layer_is_sent_late(void **state)
     assert_int_equal(find(&one, "on its way to the host"), HB_NONE);
 }
 
-/* 8B over 16 v5e, one sequence of 8192: offload:mlp_up against names:attn_ctx: a second stack of
- * layer inputs, once, after the loop; layer inputs on the host: none; 8B,f16,qkv+ctx: these on the
- * host and q as well, a second one of attn_ctx; 8B,v6e,f16,a2: none without attn_ctx. */
+/* 8B,f16,qkv+ctx: contexts on the host and q as well, a second stack of attn_ctx; layer inputs on
+ * the host: none. laid--v5p,16,4096,1x8192,up,c8: one of layer inputs, in microbatches, too; 4096
+ * over 16 of v6e, where they lie turned anyway: none (8B,v6e,f16,a2); two sequences of 2048 there:
+ * one (laid--v6e,16,4096,2x2048,up,c8), not on v5p. */
 static void a_fetching_loop_turns_its_inputs(void **state)
 {
     (void)state;
-    const char *copy = "a stack in another layout";
-    struct low kept = DENSE(HOST, "remat.save=[attn_ctx]");
+    const char *copy = "a stack in another layout", *up = "remat.offload=[mlp_up]";
+    const char *v6e = "hardware.device=tpu-v6e", *seq = "batch.seq=512";
     struct low in = DENSE(HOST, "remat.offload=[layer_in]");
     struct low both = DENSE(HOST, "remat.offload=[layer_in,q]", "remat.save=[attn_ctx]");
-    struct low sums = DENSE(HOST, "remat.offload=[q]", "batch.accumulate=2");
-    assert_int_equal(find(&kept, copy), HB_NONE);
+    struct low kept = DENSE(HOST, up), sums = DENSE(SUMS, up), turned = DENSE(HOST, up, v6e);
+    struct low few = DENSE(HOST, up, seq), straight = DENSE(HOST, up, seq, v6e);
     assert_int_equal(find(&in, copy), HB_NONE);
     assert_int_equal(bytes_of(&both, copy), 4LL * 8 * 2048 * 1024 * 2);
-    assert_int_equal(find(&sums, copy), HB_NONE);
+    assert_int_equal(bytes_of(&kept, copy), 4LL * 8 * 2048 * 1024 * 2);
+    assert_int_equal(bytes_of(&sums, copy), 4LL * 4 * 2048 * 1024 * 2);
+    assert_int_equal(find(&turned, copy), HB_NONE);
+    assert_int_equal(find(&few, copy), HB_NONE);
+    assert_int_equal(bytes_of(&straight, copy), 4LL * 8 * 512 * 1024 * 2);
 }
 
 /* 1B over fsdp 4 and tensor 2 with attn=naive and opt_host: all states through the layers beside
