@@ -293,7 +293,8 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     if (apart && !r->joins)
         x = hb_moe_exchange(lo, y, x,
                             hb_moe_value(lo, "expert inputs, exchanged", 0, lo->compute, there));
-    bool turned = is_turned(lo, y, r) && (!apart || r->joins) && !y->steps[made].back_scratch_count;
+    bool direct = !apart || r->joins; /* products hand rows on without an exchange */
+    bool turned = is_turned(lo, y, r) && direct && !y->steps[made].back_scratch_count;
     if (turned)
         x = hb_moe_turn_rows(lo, y, x);
     uint32_t steps = y->step_count;
@@ -310,7 +311,7 @@ int hb_moe_einsum(struct hb_lower *lo, struct hb_layer *y, int in, int probs,
     uint32_t last = y->step_count;
     int sum = combine(lo, y, m, r, seq);
     order_gradients(lo, y, &y->steps[last], y->values[disp].mask);
-    if (hb_moe_goes_round(lo, y))
+    if (hb_moe_goes_round(lo, y) && direct)
         order_rings(lo, y, r, &y->steps[last], x);
     if (r->joins && !hb_moe_goes_round(lo, y))
         order_joined(lo, y, steps, last, &y->steps[made]);

@@ -249,6 +249,17 @@ static void masks_are_split_as_the_residual(void **state)
     assert_int_equal(bytes_of(&split, "moe combine weights"), bytes / 4);
 }
 
+/* Over a pipeline's stages rows are exchanged and no tokens gathered: between the products and the
+ * outputs put together there is an all-to-all, which has no weight (drawn: test_floors, 28019). */
+static void a_stages_rows_are_exchanged_beside_rings(void **state)
+{
+    (void)state;
+    struct low l = EXPERTS(ON_TPU, EINSUM, "mesh.fsdp=8", "mesh.pipeline=2",
+                           "pipeline.microbatches=2", "hardware.count=64", "batch.global=128");
+    assert_true(over(&l, HB_AX_EXPERT, HB_OP_ALL_TO_ALL).count > 0);
+    assert_int_equal(over(&l, HB_AX_EXPERT, HB_OP_ALL_GATHER).count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +276,7 @@ int main(void)
         TEST(combine_weights_of_few_ways_come_first),
         TEST(the_batch_is_gathered_last),
         TEST(rows_of_several_sequences_are_turned),
+        TEST(a_stages_rows_are_exchanged_beside_rings),
     };
     return cmocka_run_group_tests_name("lower: experts", tests, NULL, NULL);
 }
