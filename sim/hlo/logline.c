@@ -69,6 +69,11 @@ size_t hb_log_line_plain(char *line, size_t len)
     return (size_t)(to - line);
 }
 
+static bool is_of(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
 /* ---- text that was cut to a width ---- */
 
 enum { WIDTH_LEAST = 72, WIDTH_MOST = 250, FOLDS = 3, ALIKE = 3 };
@@ -281,11 +286,6 @@ static enum seam find_seam(struct hb_span a, struct hb_span b)
     return is_word(both, left + right) ? SEAM_WORD : SEAM_OTHER;
 }
 
-static bool is_of(char c, const char *set)
-{
-    return c && strchr(set, c);
-}
-
 /* "GiB (", "G" */
 static bool is_unit(struct hb_span s)
 {
@@ -312,6 +312,93 @@ static bool is_number_broken(struct hb_span a, struct hb_span b)
     bool ends = is_of(next, "KMGTBb") || (!blank && is_of(next, ";)]kmg"));
     return b.at > first && isdigit((unsigned char)*first) && ends;
 }
+
+/* ---- text that was wrapped between words ---- */
+
+enum { WRAP_LEAST = 60, WRAP_MOST = 130, HEAD = 4 };
+
+/* The first line of text; text goes behind it. */
+static struct hb_span take_text_line(struct hb_span *text)
+{
+    struct hb_span line = *text;
+    char *cut = memchr(text->at, '\n', (size_t)(text->end - text->at));
+    line.end = cut ? cut : text->end;
+    text->at = cut ? cut + 1 : text->end;
+    line.end -= line.end > line.at && line.end[-1] == '\r';
+    return line;
+}
+
+static struct hb_span trim_end(struct hb_span line)
+{
+    while (line.end > line.at && is_of(line.end[-1], " \t"))
+        line.end--;
+    return line;
+}
+
+static size_t span_length(struct hb_span s)
+{
+    return (size_t)(s.end - s.at);
+}
+
+/* Several words. */
+static bool is_text(struct hb_span line)
+{
+    hb_span_skip(&line, " \t");
+    return memchr(line.at, ' ', (size_t)(line.end - line.at));
+}
+
+enum wrap { WRAP_NONE, WRAP_HERE, WRAP_EARLY };
+
+/* Whether a sentence that ends at the line's end was broken there: what is next begins with a word,
+ * no key and no head of its own, that had no room any more; early: it had. */
+static enum wrap find_wrap(struct hb_span line, struct hb_span next, size_t width)
+{
+    struct hb_span word = next;
+    while (word.at < word.end && !is_of(*word.at, " \r\n"))
+        word.at++;
+    size_t len = (size_t)(line.end - line.at), first = (size_t)(word.at - next.at);
+    if (!first || !is_text(line) || *line.at == '#' || is_of(line.end[-1], ".:!?{;`(_") ||
+        !(isalnum((unsigned char)*next.at) || is_of(*next.at, "\"'(`")) || word.at[-1] == ':' ||
+        (isdigit((unsigned char)*next.at) && memchr(next.at, '-', first)) ||
+        memchr(next.at, '=', first) ||
+        (next.end - next.at >= HEAD && memcmp(line.at, next.at, HEAD) == 0))
+        return WRAP_NONE;
+    if (len == width && (find_seam(line, next) == SEAM_WORD || is_number_broken(line, next)))
+        return WRAP_NONE; /* by a window */
+    return len + 1 + first > width ? WRAP_HERE : WRAP_EARLY;
+}
+
+size_t hb_log_wrap_width(struct hb_span text)
+{
+    size_t most = 0, widest = 0; /* with the blanks at its end */
+    int here = 0, early = 0, full = 0, ragged = 0;
+    for (struct hb_span rest = text; rest.at < rest.end;) {
+        struct hb_span line = take_text_line(&rest);
+        struct hb_span told = trim_end(line);
+        most = span_length(told) > most && is_text(told) ? span_length(told) : most;
+        widest = span_length(line) > widest ? span_length(line) : widest;
+    }
+    if (most < WRAP_LEAST || most > WRAP_MOST)
+        return 0;
+    for (struct hb_span rest = text; rest.at < rest.end;) {
+        struct hb_span line = take_text_line(&rest);
+        enum wrap wrap = find_wrap(trim_end(line), rest, most);
+        bool begins = rest.at < rest.end && isupper((unsigned char)*rest.at); /* maybe a sentence */
+        full += span_length(line) == widest;
+        ragged += wrap == WRAP_HERE && span_length(line) < widest;
+        here += wrap == WRAP_HERE && !begins;
+        early += wrap == WRAP_EARLY && !begins;
+    }
+    bool by_window = full > 1 && !ragged; /* all of one width: it looks at no words */
+    return here > early && !by_window ? most : 0;
+}
+
+bool hb_log_is_wrapped(struct hb_span line, struct hb_span next, size_t width)
+{
+    return width && find_wrap(trim_end(line), next, width) == WRAP_HERE;
+}
+
+/* ---- messages of several lines ---- */
 
 /* Without the border that a terminal's window drew: whether there was one. */
 static bool trim_border(struct hb_span *s)

@@ -26,6 +26,10 @@ size_t hb_log_line_plain(char *line, size_t len);
 size_t hb_log_fold_width(struct hb_span text);
 /* Whether a line so cut goes on in what is next. */
 bool hb_log_is_folded(struct hb_span line, struct hb_span next, size_t width);
+/* The width at which sentences of a text were broken between words: more of its lines end where the
+ * next word had no room than before; 0: none. */
+size_t hb_log_wrap_width(struct hb_span text);
+bool hb_log_is_wrapped(struct hb_span line, struct hb_span next, size_t width);
 /* Without what schedulers and launchers put before a program's line. */
 struct hb_span hb_log_line_bare(struct hb_span line);
 /* Whether a message begins in the line that is known to go on, and does not. */

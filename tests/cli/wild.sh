@@ -636,13 +636,16 @@ dressed() {
     html) sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/"/\&quot;/g' ;;
     fenced) sed '1s/^/```\n/; $s/$/\n```/' ;;
     folded) fold -w 80 ;;
+    wrapped) fold -s -w 80 | sed 's/ *$//' ;;
     esac
 }
 for log in torch-fragmented torch-hip torch-limit tpu-e1000 tpu-hbm rocm-buffers nccl tf-graph; do
     hbmsim explain --json tests/golden/logs/$log.log >"$work/json" 2>/dev/null || true
     said "$work/json" >"$work/plain"
     ok "$log says something" test -s "$work/plain"
-    for how in crlf colours torchrun ray kubernetes compose journal docker quoted both html fenced folded; do
+    hows=
+    case $log in torch* | tpu-e1000 | nccl | tf-graph) hows=wrapped ;; esac # lists of buffers are cut as well
+    for how in $hows crlf colours torchrun ray kubernetes compose journal docker quoted both html fenced folded; do
         dressed $how <tests/golden/logs/$log.log >"$work/dressed.log"
         hbmsim explain --json "$work/dressed.log" >"$work/json" 2>/dev/null || true
         said "$work/json" >"$work/found"
