@@ -3,6 +3,7 @@
 #include "tests/unit/each.h"
 
 #include "base/pickle.h"
+#include "tests/unit/pickled.h"
 
 #define READ(text, p) hb_pickle_read(u.env.arena, &u.diag, "t", text, sizeof(text) - 1, p)
 
@@ -11,14 +12,7 @@ static void maps_lists_and_numbers(void **state)
     (void)state;
     struct hb_pickle p;
     uint32_t len;
-    /* pickletools.dis: {'a': [1, 300, -2, 2**40], 'b': ('x', None, True, 1.5)}, protocol 2 */
-    static const char two[] = "\x80\x02}q\x00(X\x01\x00\x00\x00"
-                              "aq\x01]q\x02(K\x01M,\x01J\xfe\xff\xff\xff\x8a\x06\x00\x00\x00\x00"
-                              "\x00\x01"
-                              "eX\x01\x00\x00\x00"
-                              "bq\x03(X\x01\x00\x00\x00xq\x04N\x88G?\xf8\x00\x00\x00\x00\x00\x00tq"
-                              "\x05u.";
-    assert_true(READ(two, &p));
+    assert_true(READ(pickled, &p));
     uint32_t a = hb_pickle_find(&p, p.root, "a"), b = hb_pickle_find(&p, p.root, "b");
     assert_int_equal(hb_pickle_length(&p, a), 4);
     assert_int_equal(hb_pickle_int(&p, hb_pickle_at(&p, a, 0), 0), 1);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/pickle.h"
 #include "base/toml.h"
+#include "tests/unit/pickled.h"
 
 struct sums {
     int taken;
@@ -163,12 +164,6 @@ static void toml_turned(void **state)
 static void pickles_turned(void **state)
 {
     (void)state;
-    static const char two[] = "\x80\x02}q\x00(X\x01\x00\x00\x00"
-                              "aq\x01]q\x02(K\x01M,\x01J\xfe\xff\xff\xff\x8a\x06\x00\x00\x00\x00"
-                              "\x00\x01"
-                              "eX\x01\x00\x00\x00"
-                              "bq\x03(X\x01\x00\x00\x00xq\x04N\x88G?\xf8\x00\x00\x00\x00\x00\x00tq"
-                              "\x05u.";
     static const char four[] =
         "\x80\x04\x95\x66\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01"
         "a\x94]\x94(K\x01\x85\x94K\x02K\x03\x86\x94\x89\x88N]\x94(K\x01K\x02"
@@ -181,7 +176,7 @@ static void pickles_turned(void **state)
         "f\x94\x8a\x06\x00\x00\x00\x00\x00\x01\x8c\x01g\x94M,\x01\x8c\x01h\x94J\x90\xee\xfe\xffuu.";
     static const char others[] = "\x80\x02\x04\x95}q(X]KMJ\x8a"
                                  "eNGtu.\x94\x8c\x85\x86\x87\x89hj\x81R\x90sa0)C\xff\x01\x05\x20";
-    assert_sums(turn(read_pickle, two, sizeof two - 1, others, sizeof others - 1),
+    assert_sums(turn(read_pickle, pickled, sizeof pickled - 1, others, sizeof others - 1),
                 (struct sums){1039, 1902, 0, UINT64_C(0xcfa7d4b69a954354)});
     assert_sums(turn(read_pickle, four, sizeof four - 1, others, sizeof others - 1),
                 (struct sums){2070, 2677, 0, UINT64_C(0xfc58f25848176ea1)});
