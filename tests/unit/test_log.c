@@ -577,6 +577,26 @@ static void a_request_is_taken_exactly_where_told(void **state)
     assert_int_equal(hb_log_asked(read_sample("nothing"), HB_LOG_XLA_ALLOC), -1);
 }
 
+/* What stands behind a line's end is found; the line is where the sentence begins. */
+static void wrapped_sentences_are_read(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "Hello.\n"
+        "We moved it to the card of a colleague, which is older than ours by several%s"
+        "years, and now it stops as soon as it begins: out of memory. Memory on the%s"
+        "node was 31.20GB / 32.00GB (0.975), which exceeds the memory usage threshold%s"
+        "of 0.95, and the task that it killed was ours, as the log of the driver says.\n";
+    static const char *const ends[] = {" ", "\n", " \n", "\r\n"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const char *end = ends[i];
+        struct hb_log *log = read_text(hb_arena_printf(arena, text, end, end, end));
+        assert_int_equal(log->lines, i ? 5 : 2);
+        assert_int_equal(log->message[HB_LOG_ANY].line, 2);
+        assert_int_equal(hb_log_fact(log, HB_LOG_ANY, HB_FACT_CAPACITY), GIB(32));
+    }
+}
+
 static void settings_of_the_run_are_read(void **state)
 {
     (void)state;
@@ -625,6 +645,7 @@ int main(void)
         cmocka_unit_test(borders_of_the_window_do_not_matter),
         cmocka_unit_test(which_of_several_is_kept),
         cmocka_unit_test(a_request_is_taken_exactly_where_told),
+        cmocka_unit_test(wrapped_sentences_are_read),
         cmocka_unit_test(settings_of_the_run_are_read),
         cmocka_unit_test(ranks_are_counted),
     };
