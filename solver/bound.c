@@ -377,6 +377,7 @@ static void add_ops_bytes(struct hb_arena *scratch, const struct bound_ask *ask,
                                   .split = ask->cell_spec->mesh[HB_AX_PIPELINE] == 1,
                                   .apart = is_apart(ask)};
     own.lasting = own.split || hb_habits_ordered(ask->cell_spec);
+    own.late = ask->cell_spec->share == HB_SHARE_ASKED && ask->cell_spec->compiler == HB_XLA_GPU;
     own.waits = is_never_again(ask->cell_spec);
     struct hb_op_floor *ops = hb_op_floor_open(scratch, &own);
     int64_t fixed = own.split ? unlent_bytes(scratch, l, false) : out->fixed_bytes;

@@ -151,21 +151,24 @@ static struct gradient *list_lives(struct hb_arena *arena, const struct side *s,
     return list;
 }
 
-/* All around the last loop of the backward pass, that over microbatches where there is one (not the
- * zeros that nan_to_num puts in behind each, seed 19050); without loops, behind all of it. */
-static bool is_lasting(const struct hb_program *p, const struct gradient *g)
+/* The last loop of the backward pass, or that over microbatches around it; null: there is none. */
+static const struct hb_loop *find_last_loop(const struct hb_program *p)
 {
     const struct hb_loop *around = NULL;
-    int64_t last = -1;
     for (uint32_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].phase == HB_PHASE_BACKWARD && p->ops[i].loop != HB_NONE) {
-            last = i;
+        if (p->ops[i].phase == HB_PHASE_BACKWARD && p->ops[i].loop != HB_NONE)
             around = &p->loops[p->ops[i].loop];
-        }
     while (around && around->parent != HB_NONE)
         around = &p->loops[around->parent];
+    return around;
+}
+
+/* All around that loop (not the zeros that nan_to_num puts in behind each microbatch, seed 19050);
+ * without loops, behind all of it. */
+static bool is_lasting(const struct hb_loop *around, const struct gradient *g)
+{
     if (!around)
-        return g->end > last;
+        return g->end >= 0;
     return g->start < (int64_t)around->first_op && g->end >= (int64_t)around->end_op;
 }
 
@@ -174,9 +177,11 @@ static void take_gradients(struct hb_op_floor *s)
     const struct side *all = &s->all;
     struct hb_names names;
     const struct gradient *list = list_lives(s->arena, all, is_gradient, s->ask.split, &names);
+    const struct hb_loop *around = find_last_loop(all->p);
+    int64_t from = s->ask.late && around ? (int64_t)around->first_op : 0;
     s->gradients = hb_arena_alloc(s->arena, names.room, sizeof *s->gradients);
     for (size_t at = 0; at < names.room && !s->ask.apart; at++)
-        if (list[at].looped && (!s->ask.lasting || is_lasting(all->p, &list[at])))
+        if (list[at].looped && (!s->ask.lasting || is_lasting(around, &list[at])))
             s->gradients[s->gradient_count++] = list[at];
     s->there =
         hb_arena_alloc(s->arena, (size_t)s->every_count * s->gradient_count + 1, sizeof(bool));
@@ -184,7 +189,7 @@ static void take_gradients(struct hb_op_floor *s)
         for (uint32_t k = 0; k < s->gradient_count; k++) {
             const struct gradient *g = &s->gradients[k];
             int64_t op = s->every[i].op;
-            s->there[i * s->gradient_count + k] = g->start <= op && g->end >= op;
+            s->there[i * s->gradient_count + k] = g->start <= op && g->end >= op && op >= from;
         }
 }
 

@@ -17,6 +17,8 @@
  * one, kept until the update: then they all are while the last run to come back runs its ops. So
  * too where the step is in an order of XLA's schedulers, which a policy decides (seeds 4644, 6593):
  * there a run's update may come before the next run, and without accumulation none is counted.
+ * Where XLA:GPU may be short of memory the zeros that loops write into stand just before them, not
+ * at the loss (test_spaces, seed 28717).
  *
  * And beside it values of the gradients that wait while it runs (op_waits.h), which are there then,
  * and are no operands of it, in all of the programs. */
@@ -39,6 +41,7 @@ struct hb_op_floor_ask {
     bool split;           /* layers may be split into runs */
     bool lasting;         /* of gradients those alone that outlive their loop count ... */
     bool apart;           /* ... and not even these */
+    bool late;            /* ... and not before the last loop: its zeros may stand just before it */
     bool waits;           /* values that wait count, too: none is made again for want of memory */
 };
 
