@@ -70,7 +70,21 @@ static void shift(struct walk *w, uint32_t i)
         if (n != own && makes_loops(w->m, n, both - n))
             visit_parts(w);
     }
-    restore(w);
+    w->parts[i].steps = own;
+    w->parts[i + 1].steps = both - own;
+}
+
+/* Steps from part i to the next or back, and `turned` of the two under another policy. */
+static void turn_and_shift(struct walk *w, uint32_t i, uint32_t turned)
+{
+    const struct hb_segment *s = w->m->segment;
+    uint32_t own = w->parts[turned].item;
+    for (uint32_t k = s->first_item[w->m->block]; k < s->first_item[w->m->block + 1]; k++) {
+        w->parts[turned].item = k;
+        if (k != own)
+            shift(w, i);
+    }
+    w->parts[turned].item = own;
 }
 
 /* Both parts under each policy. */
@@ -117,8 +131,11 @@ void hb_moves_each(void *context, hb_brute_visit *visit, void *visit_context)
             continue;
         turn(&w, i);
         turn_two(&w, i);
-        if (i + 1 < w.m->count && is_own(&w, i + 1))
+        if (i + 1 < w.m->count && is_own(&w, i + 1)) {
             shift(&w, i);
+            turn_and_shift(&w, i, i);
+            turn_and_shift(&w, i, i + 1);
+        }
         if (w.m->count < w.m->most_parts)
             cut(&w, i);
     }

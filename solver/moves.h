@@ -1,8 +1,9 @@
 /* What lies around a configuration of a cell in the runs of one of its blocks: a run, or two, under
- * other policies; steps that go from a run to the next; a run that is cut in two, of which one part
- * or both have another policy, or neither has and another run does (two runs of one policy have
- * smaller stacks each, of which XLA keeps a second copy for a while). No run has fewer steps than
- * make a loop. */
+ * other policies; steps that go from a run to the next, as they are or with one of the two under
+ * another policy (which takes the room that the steps leave); a run that is cut in two, of which
+ * one part or both have another policy, or neither has and another run does (two runs of one policy
+ * have smaller stacks each, of which XLA keeps a second copy for a while). No run has fewer steps
+ * than make a loop. */
 #ifndef HB_SOLVER_MOVES_H
 #define HB_SOLVER_MOVES_H
 
