@@ -8,6 +8,7 @@
 #include "tests/prop/seed.h"
 
 #include "tests/prop/random_config.h"
+#include "tests/unit/told.h"
 
 #include "base/file.h"
 #include "base/str.h"
@@ -32,11 +33,6 @@ struct cell {
     struct hb_str out;
 };
 
-static uint64_t mix(uint64_t sum, int64_t value)
-{
-    return (sum ^ (uint64_t)value) * UINT64_C(0x100000001b3);
-}
-
 static void put_floor(struct cell *c, const char *name, bool found, const struct hb_floor *f)
 {
     const int64_t rest[] = {f->ends_ns,
@@ -52,7 +48,7 @@ static void put_floor(struct cell *c, const char *name, bool found, const struct
                             llround(f->products_ns)};
     uint64_t sum = 0;
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++)
-        sum = mix(sum, rest[i]);
+        sum = told_mix(sum, rest[i]);
     if (found)
         hb_str_addf(&c->out, " %s %lld %lld %08llx", name, (long long)f->bound_ns,
                     (long long)f->live_bytes, (unsigned long long)(sum >> 32));
@@ -127,14 +123,14 @@ static bool price_one(void *context, const struct hb_part *parts, uint32_t count
     hb_segment_price(w->segment, parts, count, &price);
     const int64_t own[] = {price.live_bytes, price.host_bytes, price.bound_ns, price.peak_slot};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        w->sum = mix(w->sum, own[i]);
+        w->sum = told_mix(w->sum, own[i]);
     if (w->replay && w->count % REPLAYED_EACH == 0) {
-        w->sum = mix(w->sum, hb_replay_bound_ns(w->replay, parts, count));
-        w->sum = mix(w->sum, hb_replay_turns_ns(w->replay, parts, count));
+        w->sum = told_mix(w->sum, hb_replay_bound_ns(w->replay, parts, count));
+        w->sum = told_mix(w->sum, hb_replay_turns_ns(w->replay, parts, count));
         for (int k = 0; k < 2; k++) {
             if (!w->screens[k])
                 w->screens[k] = hb_screen_open(w->arena, w->replay, k, parts, count);
-            w->sum = mix(w->sum, hb_screen_ns(w->screens[k], parts, count));
+            w->sum = told_mix(w->sum, hb_screen_ns(w->screens[k], parts, count));
         }
     }
     w->least_bytes = w->count ? hb_smaller(w->least_bytes, price.live_bytes) : price.live_bytes;
@@ -237,7 +233,7 @@ static const char *line_of(struct hb_arena *arena, uint64_t seed, bool whole)
     if (!tell(arena, seed, &c, &floor))
         return hb_arena_printf(arena, "%llu\n", (unsigned long long)seed);
     for (size_t i = 0; i < c.out.len; i++)
-        sum = mix(sum, c.out.text[i]);
+        sum = told_mix(sum, c.out.text[i]);
     if (whole)
         print_message("# %llu%s\n", (unsigned long long)seed, c.out.text);
     return hb_arena_printf(arena, "%llu %lld %lld %08llx\n", (unsigned long long)seed,
@@ -248,25 +244,14 @@ static const char *line_of(struct hb_arena *arena, uint64_t seed, bool whole)
 static void bounds_are_as_they_were(void **state)
 {
     (void)state;
-    bool update = getenv("HB_UPDATE"), first = getenv("HB_FIRST");
     uint64_t only = getenv("HB_SEED") ? prop_seed(0) : 0;
-    FILE *told = fopen(TOLD, update ? "w" : "r");
-    char was[200] = "";
-    int moved = 0;
-    assert_non_null(told);
-    for (uint64_t seed = 1; seed <= CONFIGS && !(moved && first); seed++) {
+    struct told told = told_open(TOLD);
+    for (uint64_t seed = 1; seed <= CONFIGS && told_goes_on(&told); seed++) {
         struct hb_arena *arena = hb_arena_new();
-        const char *is = line_of(arena, seed, seed == only);
-        if (update) {
-            fputs(is, told);
-        } else if (!fgets(was, sizeof was, told) || strcmp(was, is) != 0) {
-            moved++;
-            print_message("# was %s# is  %s", was, is);
-        }
+        told_line(&told, line_of(arena, seed, seed == only));
         hb_arena_free(arena);
     }
-    assert_int_equal(fclose(told), 0);
-    assert_int_equal(moved, 0);
+    told_close(&told);
 }
 
 int main(void)
