@@ -408,9 +408,10 @@ static uint32_t find_heir(const struct walk *w, uint32_t old)
     if (!a->tpu || a->values[old].left != 1)
         return HB_NONE;
     const struct item *x = &a->items[next_user(a, &a->values[old])];
-    uint32_t made = x->op.write_count == 1 ? x->refs[x->op.read_count] : old;
-    bool own = made != old && a->root[made] == made && a->values[made].home == w->loop;
-    return x->op.kind == HB_OP_REDUCE && own ? made : HB_NONE;
+    if (x->op.kind != HB_OP_REDUCE || x->op.write_count != 1)
+        return HB_NONE;
+    uint32_t made = x->refs[x->op.read_count];
+    return a->values[made].home == w->loop ? made : HB_NONE;
 }
 
 static uint32_t add_value(struct walk *w, uint32_t old)

@@ -461,7 +461,7 @@ static void run_listed(struct hb_body *b, const struct hb_step_op *s)
     if (s->late_first)
         hb_body_late(b);
     const struct hb_step_op *up = &b->y->steps[b->y->values[s->in[0]].producer];
-    if (up->kind == HB_STEP_PRODUCT && hb_body_when(b, up) == HB_WHEN_FIRST)
+    if (up->kind == HB_STEP_PRODUCT)
         first_weights(b, up);
     if (s->outputs_again)
         bring_put_off(b);

@@ -549,8 +549,6 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
      * layers, 32,000 words, tensor 8: the product at 134, the layers at 194; 32: 233, 180). */
     if (is_head_alone(r) && leaf == lo->head && hb_mul_sat(2, r->forward) > r->made)
         return r->made;
-    if (is_head_alone(r) && leaf == lo->head && !hb_head_ring(lo))
-        return hb_add_sat(r->forward, 3 * table_bytes(lo));
     if (!r->loop && leaf == lo->head)
         return hb_head_ring(lo) ? hb_add_sat(r->begun, hb_logit_bytes(lo, 4)) : r->forward;
     return r->begun;

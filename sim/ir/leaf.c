@@ -98,7 +98,7 @@ static struct hb_shape state_shape(const struct hb_leaf *l, enum hb_dtype dtype,
             s.slices = hb_mul_sat(s.slices ? s.slices : 1, l->stack[i]);
         }
     int split_at = -1;
-    for (int i = 0; i < l->rank && more_ways > 1 && split_at < 0; i++)
+    for (int i = 0; i < l->rank && split_at < 0; i++)
         if (share(l->dim[i], 1) % more_ways == 0)
             split_at = i;
     for (int i = 0; i < l->rank; i++)

@@ -259,7 +259,7 @@ static void add_chunks(struct tail *t)
     uint32_t loops[2];
     for (int i = 0; i < 2; i++) {
         loops[i] = hb_hide_add(&t->h, HB_HIDE_LOOP, 2);
-        for (int k = 0; k < (i ? 2 : 4); k++)
+        for (int k = 0; k < 4; k++)
             hb_hide_read(&t->h, reads[k]);
     }
     t->head = t->again = t->softmax = loops[0];
@@ -331,14 +331,11 @@ static bool is_factored(const struct tail *t)
  * two steps, parts over fsdp first, only if it finds another sum over those groups beside it
  * (AllReduceSplitter): the head's, which is in another computation where the loss is in chunks, a
  * norm's or Adafactor's means (24 of 24 dumps over data and fsdp). Nor does it where experts
- * split the batch (12 of 12), where words and features are parts (seven), nor of a head's gradient
- * that one device adds for all (llama3-3b, data 16 and fsdp 4, bf16: all-reduce-start.4). */
+ * split the batch (12 of 12), nor of a head's gradient that one device adds for all (llama3-3b,
+ * data 16 and fsdp 4, bf16: all-reduce-start.4). */
 static bool is_sum_whole(const struct tail *t, uint32_t head)
 {
-    if (t->experts || head != HB_NONE)
-        return true;
-    bool both = t->split && hb_order_words(t->lo) > t->lo->local.vocab;
-    return both || t->value != HB_NONE;
+    return t->experts || head != HB_NONE || t->value != HB_NONE;
 }
 
 /* The table's gradient: each device scatters into its features, of its words or of all; with more
@@ -462,7 +459,7 @@ static uint32_t add_norm(struct tail *t)
         squares[i] = t->grads[i].op == HB_NONE ? HB_NONE : square(t, &t->grads[i]);
     uint32_t joint = t->joins ? join_norm(t, squares) : HB_NONE, all = add(t, 1, HB_NONE);
     for (uint32_t i = 0; i < t->count; i++) {
-        bool apart = t->grads[i].matrix && t->parts.size > 1;
+        bool apart = t->grads[i].matrix;
         if (apart)
             hb_hide_read(&t->h, squares[i]);
         rest += apart;
@@ -471,18 +468,17 @@ static uint32_t add_norm(struct tail *t)
     if (t->joins)
         hb_hide_read(&t->h, joint);
     for (uint32_t i = 0; i < t->count; i++)
-        if (!t->grads[i].matrix || t->parts.size <= 1)
-            hb_hide_read(&t->h, squares[i]);
+        hb_hide_read(&t->h, squares[i]);
     return total;
 }
 
 /* Values of a gradient's rows or columns, along what its device has whole. */
 static double mean_bytes(const struct grad *g)
 {
-    double longest = 1, layers = g->shape.rank > 2 ? (double)g->shape.dim[0] : 1;
+    double longest = 1;
     for (int i = 0; i < g->shape.rank; i++)
         longest = fmax(longest, (double)g->shape.dim[i]);
-    return g->matrix ? 4 * layers * longest : 0;
+    return 4 * longest;
 }
 
 /* Of rows and of columns, each a pass; of a stack that lies turned over its f32 copy. */
@@ -544,7 +540,7 @@ static void add_updates(struct tail *t, uint32_t norm)
         bool apart = g->turned && !t->adds;
         double bytes = t->adds ? 12 : g->bytes + states + (apart ? 0 : weight);
         uint32_t first = add_two(t, pass_us(g->elements * bytes), g->op, norm);
-        t->h.ops[first].given = 1u + !apart + (t->adds ? 0 : moments);
+        t->h.ops[first].given = 1u + !apart + moments;
         if (!apart)
             continue;
         uint32_t second = add(t, pass_us(g->elements * (weight + states / 2)), first);

@@ -116,7 +116,7 @@ void hb_trip_update(struct hb_lower *lo, uint32_t leaf)
         return;
     for (uint32_t n = 0; n < lo->layers->count; n++) {
         const struct hb_group *g = &lo->layers->groups[n];
-        if (g->held && leaf >= g->layer.first_leaf && leaf < g->layer.end_leaf)
+        if (g->held)
             release(lo, g, leaf);
     }
 }
