@@ -97,50 +97,65 @@ static int beside(const struct hb_lower *lo)
     return most > 1 && hb_head_tokens(lo) < lo->spec->model.d_model ? 0 : most;
 }
 
+/* A chunk's gradient of the head, whole, and its sum over the devices; none where nothing is
+ * gathered. */
+struct whole {
+    uint32_t full, part;
+};
+
 /* With a gathered head each chunk's gradient is summed over the devices at once: whole in f32, then
  * whole in the compute dtype (real/70B,f128: f32[8192,128256] and bf16 of it beside the head);
  * XLA:GPU's sum is each device's part in f32. */
-static void chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c, struct halves room,
-                            uint32_t sum)
+static struct whole chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pass *c,
+                                    struct halves room, uint32_t sum)
 {
+    struct whole w = {HB_NONE, HB_NONE};
     struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_emit e = hb_loss_head_product(lo, c->seq, "gradient of the head");
     hb_emit_read(&e, c->dlogits);
     hb_emit_read(&e, c->x);
     if (hb_head_goes_round(lo)) {
         add_ring(lo, &e, room.buf[0] != HB_NONE ? room : make_room(lo), sum);
-        return;
+        return w;
     }
     if (!gathers_head(lo)) {
         hb_emit_write(&e, sum);
         hb_emit(lo, &e);
-        return;
+        return w;
     }
     /* XLA:TPU scatters the sum beside tensor parallelism (8B,v6e4x4,f4t4: f32[1024,32064]) into
      * shards of whole rows of lanes (70B,f64t4,chunk8; 8B,f64t4,chunk4: bf16[4096,32064]). */
     bool scattered =
         is_gpu(lo) || hb_ways(lo, HB_AX_TENSOR) > 1 || hb_weight_sums_own(lo, lo->local.vocab);
     enum hb_dtype dtype = lo->p->bufs[c->dlogits].dtype;
-    uint32_t full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
-                            hb_leaf_layer_shape(l, dtype, true));
+    w.full = hb_temp(lo, "head, gradient of a chunk", HB_CAT_GRADIENTS,
+                     hb_leaf_layer_shape(l, dtype, true));
     /* One in the compute dtype in its place (MaxText's llama3-8b over 256, num_vocab_tiling=4;
      * 1B,v5e2x4,f8,b8 tied with logits_dot=bf16: the gathered head and one more). */
     bool same = !scattered && dtype == lo->compute && beside(lo) < 2;
-    uint32_t part =
-        same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, full)
+    w.part =
+        same ? hb_temp_in_place(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS, w.full)
              : hb_temp(lo, "head, gradient of a chunk, summed", HB_CAT_GRADIENTS,
                        scattered ? hb_leaf_layer_shape(l, HB_DT_F32, false)
                                  : hb_leaf_layer_shape(l, lo->compute, true));
-    hb_emit_write(&e, full);
+    hb_emit_write(&e, w.full);
     hb_emit(lo, &e);
-    hb_emit_grad_sum(lo, "sum gradient of the head", full, part);
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "add gradient of the chunk", part, sum);
+    return w;
+}
+
+static void sum_chunk(struct hb_lower *lo, struct whole w, uint32_t sum)
+{
+    if (w.full == HB_NONE)
+        return;
+    hb_emit_grad_sum(lo, "sum gradient of the head", w.full, w.part);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "add gradient of the chunk", w.part, sum);
 }
 
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
  * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100).
- * On v5e the head's own comes first as well (3B and 8B over 64, 4 chunks). */
+ * On v5e the head's own comes first as well (3B and 8B over 64, 4 chunks), but not its sum where
+ * the head came by rows (3,584 wide, fsdp 128: products at 496 and 498, all-reduce.49 at 501). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = gathers_head(lo);
@@ -158,13 +173,19 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     bool once = hb_order_dot_narrow(lo) && lo->local.vocab == lo->spec->model.vocab;
     if (inside && is_gpu(lo) && !once)
         c->w = hb_loss_use_head(lo, true);
+    struct whole w = {HB_NONE, HB_NONE};
+    bool at_once = is_gpu(lo) || beside(lo) > 1 || !hb_loss_gathers_rows(lo);
     if (first)
-        chunk_head_grad(lo, c, room, sum);
+        w = chunk_head_grad(lo, c, room, sum);
+    if (first && at_once)
+        sum_chunk(lo, w, sum);
     uint32_t part = hb_loss_grad_through(lo, c);
     uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
     lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
     if (!first)
-        chunk_head_grad(lo, c, room, sum);
+        w = chunk_head_grad(lo, c, room, sum);
+    if (!first || !at_once)
+        sum_chunk(lo, w, sum);
 }
 
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them

@@ -65,16 +65,24 @@ uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop)
     return w;
 }
 
-/* Where shards are no whole number of sublanes, late gathers and those beside the products put each
- * into rows of its own, which a copy then joins (gemma3-4b, v5e-256: bf16[256,10,262144], 2048 MiB,
- * reshape.4445, 1280). MaxText's: of others the records do not tell. */
+/* Where shards are no whole number of sublanes XLA:TPU gathers each into rows of its own, which a
+ * copy then joins (gemma3-4b, v5e-256: bf16[256,10,262144], 2048 MiB, reshape.4445, 1280; 2,304 to
+ * 5,120 wide over 64 to 256, v5e and v6e, in chunks or not: 14 of 14), but where it sums what is
+ * padded with zeros (v5p: none of six). */
+bool hb_loss_gathers_rows(const struct hb_lower *lo)
+{
+    const struct hb_leaf *l = &lo->leaves[lo->head];
+    struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
+    return lo->p->compiler == HB_XLA_TPU && hb_head_split(lo) && !hb_gathers_padded(lo) &&
+           part.dim[l->gather_dim] % HB_TPU_SUBLANES != 0;
+}
+
 static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
 {
     const struct hb_leaf *l = &lo->leaves[lo->head];
     struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
     int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
-    bool apart = hb_gathers_late(lo) || hb_gathers_beside(lo);
-    if (!apart || !hb_head_own_loss(lo) || rows % HB_TPU_SUBLANES == 0)
+    if (!hb_loss_gathers_rows(lo))
         return own;
     uint32_t parts = hb_temp_tiled(
         lo, "head, gathered by rows", HB_CAT_COMMUNICATION,
@@ -504,16 +512,24 @@ static void start_grad(struct hb_lower *lo, struct hb_ends *ends, const struct h
     ends->head_done = true;
 }
 
-/* v5e makes it before that of its input (8B,v5e8x8,f64 of 2048 tokens: 393 and 398 of 1408). */
-static bool is_started_first(const struct hb_lower *lo)
+static bool is_started(const struct hb_lower *lo)
 {
     return hb_head_sum_waits(lo) || hb_head_sum_beside(lo);
+}
+
+/* v5e makes it before that of its input (8B,v5e8x8,f64 of 2048 tokens: 393 and 398 of 1408), but
+ * for a head that came by rows (four of four, 3,584 wide: at 396, that of its input at 387). */
+static bool is_started_first(const struct hb_lower *lo)
+{
+    return is_started(lo) && !hb_loss_gathers_rows(lo);
 }
 
 /* The head's gradient after that of its input: now, or what of it waits for the layers. */
 static void finish_loss(struct hb_lower *lo, struct hb_ends *ends, const struct hb_loss_pass *c)
 {
-    if (hb_head_logits_again(lo)) {
+    if (is_started(lo)) {
+        start_grad(lo, ends, c);
+    } else if (hb_head_logits_again(lo)) {
         ends->pending_x = c->x;
     } else if (hb_head_waits(lo)) {
         ends->pending_logits = waiting_logits(lo, c);

@@ -19,6 +19,7 @@ struct hb_loss_pass {
 /* The head in the compute dtype: a device's own, read where it lies or cast; the whole of it; and
  * what of these the products read. */
 uint32_t hb_loss_own_head(struct hb_lower *lo, bool in_loop);
+bool hb_loss_gathers_rows(const struct hb_lower *lo);
 uint32_t hb_loss_gather_head(struct hb_lower *lo, uint32_t own);
 uint32_t hb_loss_use_head(struct hb_lower *lo, bool in_loop);
 /* A product of the head without what it reads and writes. */
