@@ -201,8 +201,6 @@ static bool is_bytes(const struct hb_sentence *l, int i, int told)
     const struct hb_word *word = &l->word[i];
     if (word->amount.bytes < 0 || (word->amount.bytes > 0 && word->amount.bytes < LEAST))
         return false;
-    if (i + 1 < l->count && l->bits[i + 1] & COUNTS) /* "30M samples" */
-        return false;
     if (!word->has_unit && hb_sentence_has_word(l, "pages")) /* "avail:0, expect:1783" of them */
         return false;
     if (word->has_unit || is_rest(l, i, told))

@@ -84,17 +84,25 @@ static bool is_within(char c)
     return isalnum((unsigned char)c) || strchr(" .,:;()[]<>_/\"'", c);
 }
 
+/* The first line of text; text goes behind it. */
+static struct hb_span take_text_line(struct hb_span *text)
+{
+    struct hb_span line = *text;
+    char *cut = memchr(text->at, '\n', (size_t)(text->end - text->at));
+    line.end = cut ? cut : text->end;
+    text->at = cut ? cut + 1 : text->end;
+    line.end -= line.end > line.at && line.end[-1] == '\r';
+    return line;
+}
+
 size_t hb_log_fold_width(struct hb_span text)
 {
     size_t most = 0;
     int times = 0;
-    for (const char *cut; text.at < text.end; text.at = cut + 1) {
-        cut = memchr(text.at, '\n', (size_t)(text.end - text.at));
-        if (!cut)
-            break;
-        size_t len = (size_t)(cut - text.at);
-        len -= len && cut[-1] == '\r';
-        if (len && is_within(text.at[len - 1]))
+    while (memchr(text.at, '\n', (size_t)(text.end - text.at))) { /* the last may be cut */
+        struct hb_span line = take_text_line(&text);
+        size_t len = (size_t)(line.end - line.at);
+        if (len && is_within(line.end[-1]))
             times = len > most ? 1 : times + (len == most);
         most = len > most ? len : most;
     }
@@ -316,17 +324,6 @@ static bool is_number_broken(struct hb_span a, struct hb_span b)
 /* ---- text that was wrapped between words ---- */
 
 enum { WRAP_LEAST = 60, WRAP_MOST = 130, HEAD = 4 };
-
-/* The first line of text; text goes behind it. */
-static struct hb_span take_text_line(struct hb_span *text)
-{
-    struct hb_span line = *text;
-    char *cut = memchr(text->at, '\n', (size_t)(text->end - text->at));
-    line.end = cut ? cut : text->end;
-    text->at = cut ? cut + 1 : text->end;
-    line.end -= line.end > line.at && line.end[-1] == '\r';
-    return line;
-}
 
 static struct hb_span trim_end(struct hb_span line)
 {

@@ -19,9 +19,8 @@ enum {
     DEVICE = 1 << 13, /* a device's */
     CHIP = 1 << 14,   /* a kernel's own */
     ADVISES = 1 << 15,
-    ENDS = 1 << 16,   /* a process was ended */
-    COUNTS = 1 << 17, /* what stands before it is no bytes */
-    LEADS = 1 << 18,  /* may stand between such a word and its number */
+    ENDS = 1 << 16,  /* a process was ended */
+    LEADS = 1 << 18, /* may stand between such a word and its number */
     EXCEEDS = 1 << 19,
     OWNER = 1 << 20,   /* before memory: the host's */
     PINNED = 1 << 21,  /* the host's, though a device reads it */
