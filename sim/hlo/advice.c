@@ -55,6 +55,7 @@ static const struct rule {
     {HB_KNOB_SMALLER_POOL, ANY, OF(COMMUNICATOR), 0, 0},
     {HB_KNOB_ORDER, KIND(TORCH_CORRUPT), ANY, 0, 0},
     {HB_KNOB_DUMP, KIND(CORRUPT), ANY, 0, 0},
+    {HB_KNOB_DUMP, WORDS, OF(CORRUPT), 0, 0},
     {HB_KNOB_DRIVER, TORCH | POOL, OF(CORRUPT), 0, 0},
     {HB_KNOB_DRIVER, TORCH, OF(LIMIT), IF(CARD), 0},
     {HB_KNOB_CALLBACK, KIND(GATHER), ANY, 0, 0},
@@ -352,8 +353,8 @@ static void part_first(const struct teller *t, uint64_t traits)
     bool sure = traits & (IF(ENGINE) | IF(TRAINER)) || t->log->framework[HB_FW_LOG_MAXTEXT];
     bool less = first == HB_KNOB_BATCH || first == HB_KNOB_FEWER || first == HB_KNOB_DUMP;
     bool again = first == HB_KNOB_REMAT && traits & IF(LEAST);
-    if (sure || s->cause == HB_CAUSE_NONE || !(less || again) || !hb_teller_is_open(t) ||
-        !(BIT(s->kind) & (TORCH | WORDS | KIND(LIBRARY))))
+    if (sure || BIT(s->cause) & (OF(NONE) | OF(CORRUPT)) || !(less || again) ||
+        !hb_teller_is_open(t) || !(BIT(s->kind) & (TORCH | WORDS | KIND(LIBRARY))))
         return;
     bool least = traits & IF(LEAST) && !(traits & IF(REMAT));
     enum hb_knob training = least ? HB_KNOB_REMAT : HB_KNOB_BATCH;

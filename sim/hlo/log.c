@@ -396,6 +396,13 @@ static bool ends_with(struct hb_span s, const char *word)
     return (size_t)(s.end - s.at) >= len && memcmp(s.end - len, word, len) == 0;
 }
 
+/* "# Avoid Cuda failure 'out of memory'": what is kept from happening. */
+static bool is_avoided(struct hb_span before)
+{
+    return ends_with(before, "void ") || ends_with(before, "voids ") ||
+           ends_with(before, "revent ") || ends_with(before, "revents ");
+}
+
 static void try_forms(struct hb_log_reader *r, const char *at)
 {
     struct hb_span rest = {at, r->segment.end};
@@ -408,6 +415,8 @@ static void try_forms(struct hb_log_reader *r, const char *at)
         if (form->word && before.end > before.at && is_word_byte(before.end[-1]))
             continue;
         if (form->unless && ends_with(before, form->unless))
+            continue;
+        if (form->act == HB_FORM_OPENS && is_avoided(before))
             continue;
         struct hb_span after = {at + strlen(form->anchor), rest.end};
         struct hb_form_place place = {before, hb_span_first(after, AHEAD)};

@@ -3,6 +3,8 @@
  * Source of the forms: xla/tsl/framework/bfc_allocator.cc (AllocateRawInternal, DumpMemoryLog, old
  * and new wording), allocator.cc (AllocatorStats::DebugString), gpu_cudamallocasync_allocator.cc;
  * jax's memory_stats() dict; Reactant.jl's AllocatorStats, old and new print. */
+#include <string.h>
+
 #include "base/size.h"
 #include "sim/hlo/logform.h"
 
@@ -19,9 +21,11 @@ static void take_refusal(struct hb_log_reader *r, const struct hb_form *form,
         !hb_span_find(&s, "to allocate ") || !hb_span_amount(&s, 1, &amount))
         return;
     bool soft = hb_span_has(s, "this is not a failure");
-    struct hb_log_message *m = hb_form_open(r, soft ? HB_LOG_BFC_SOFT : form->kind);
-    struct hb_span named = hb_span_of(name);
-    hb_span_copy(&named, "", m->name, sizeof m->name);
+    bool host = strstr(name, "host_bfc"); /* pinned, of which the device's driver reads */
+    struct hb_log_message *m = hb_form_open(r, soft   ? HB_LOG_BFC_SOFT
+                                               : host ? HB_LOG_HOST
+                                                      : form->kind);
+    hb_form_name(m, host && !soft ? HB_LOG_REFUSED : name);
     hb_form_set(m, HB_FACT_ASKED, amount);
 }
 

@@ -65,9 +65,9 @@ static void take_context(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
-/* "Watchdog caught collective operation timeout": a rank waited in vain for the others. */
-static void take_timeout(struct hb_log_reader *r, const struct hb_form *form,
-                         const struct hb_form_place *place)
+/* Named by the row: "Watchdog caught collective operation timeout", where a rank waited in vain. */
+static void take_named(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
 {
     struct hb_log_message *m = hb_form_current(r, form->kind);
     if (!m) {
@@ -169,22 +169,6 @@ static void take_share(struct hb_log_reader *r, const struct hb_form *form,
     hb_form_set(m, HB_FACT_CAPACITY, limit);
 }
 
-/* YARN: "Container [pid=1,...] is running beyond virtual memory limits. Current usage: 106.2 MB of
- * 1 GB physical memory used; 5.8 GB of 2.1 GB virtual memory used. Killing container." */
-static void take_yarn(struct hb_log_reader *r, const struct hb_form *form,
-                      const struct hb_form_place *place)
-{
-    struct hb_span s = place->after;
-    struct hb_amount used;
-    struct hb_amount limit;
-    if (!hb_span_find(&s, form->text) || !hb_span_amount(&s, 1, &used) ||
-        !hb_span_find(&s, "of ") || !hb_span_amount(&s, 1, &limit))
-        return;
-    struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, used);
-    hb_form_set(m, HB_FACT_CAPACITY, limit);
-}
-
 /* numpy before 1.18 tells the shape only: "Unable to allocate array with shape (9681, 9681) and
  * data type float64". */
 static void take_array(struct hb_log_reader *r, const struct hb_form *form,
@@ -242,6 +226,8 @@ static const struct hb_form rows[] = {
      .unit_bytes = 1 << 30},
 
     {"due to insufficient memory on requested size of ", K(TACTIC), OPENS, .handle = take_tactic},
+    {"Tactic Device request: ", K(TACTIC), OPENS, .handle = take_tactic,
+     .figures = {{"", FACT(ASKED)}, {"Available: ", FACT(FREE)}}},
     {"Error Code 2: OutOfMemory", K(PLAIN), OPENS, .value = NONE},
 
     {"allocating <= available failed, ", K(RUNTIME), OPENS, .handle = hb_form_request,
@@ -258,6 +244,8 @@ static const struct hb_form rows[] = {
     {"out of resource: shared memory", K(TPU_SCOPED), OPENS, .handle = hb_form_request,
      .text = "shared memory",
      .needs = "limit: ", .figures = {{"equired: ", FACT(NEEDED)}, {"imit: ", FACT(CAPACITY)}}},
+    {"oo many resources requested for launch", K(TPU_SCOPED), OPENS, .handle = take_named,
+     .text = "shared memory"}, /* or registers */
     {"message=\"Allocation Failure", K(PLAIN), OPENS, .value = NONE},
     /* Neuron's compiler */
     {"llocated memory out of bound", K(TPU_SCOPED), OPENS, .value = NONE, .needs = "@SB"},
@@ -280,8 +268,14 @@ static const struct hb_form rows[] = {
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
     {" is used (", K(HOST), JOINS, .handle = take_share},
-    {"beyond virtual memory limits", K(HOST), OPENS, .handle = take_yarn,
-     .text = "physical memory used; "},
+    /* YARN: "Container [pid=1,...] is running beyond virtual memory limits. Current usage: 106.2 MB
+     * of 1 GB physical memory used; 5.8 GB of 2.1 GB virtual memory used. Killing container." */
+    {"beyond physical memory limits", K(HOST), OPENS, .handle = hb_form_request,
+     .figures = {{"Current usage: ", FACT(ASKED)}, {"of ", FACT(CAPACITY)}}},
+    {"beyond virtual memory limits", K(HOST), OPENS, .handle = hb_form_request,
+     .figures = {{"physical memory used; ", FACT(ASKED)}, {"of ", FACT(CAPACITY)}}},
+    {"beyond the 'PHYSICAL' memory limit", K(HOST), OPENS, .value = NONE},
+    {"beyond the 'VIRTUAL' memory limit", K(HOST), OPENS, .value = NONE},
     {"memory: usage ", K(HOST), OPENS, .handle = hb_form_request, .needs = "failcnt",
      .figures = {{"", FACT(ASKED)}, {"limit ", FACT(CAPACITY)}}},
     {"% memory budget", K(HOST), JOINS, .value = NONE},
@@ -314,6 +308,21 @@ static const struct hb_form rows[] = {
      .text = HB_LOG_REFUSED, .figures = {{"", FACT(ASKED)}, {"available (", FACT(CAPACITY)}}},
     {"Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
      .needs = " array with "},
+    /* R, Go, Julia, Arrow, DuckDB, SGE */
+    {"annot allocate vector of size ", K(HOST), OPENS, .handle = hb_form_request,
+     .text = HB_LOG_REFUSED},
+    {"runtime: out of memory: cannot allocate ", K(HOST), OPENS, .handle = hb_form_request,
+     .text = HB_LOG_REFUSED},
+    {"LoadError: OutOfMemoryError()", K(HOST), JOINS, .value = NONE},
+    {"ERROR: OutOfMemoryError()", K(HOST), JOINS, .value = NONE},
+    {"ArrowMemoryError: malloc of size ", K(HOST), OPENS, .handle = hb_form_request,
+     .text = HB_LOG_REFUSED},
+    {"ailed to allocate data of size ", K(HOST), OPENS, .handle = hb_form_request,
+     .text = HB_LOG_REFUSED},
+    {"limit of h_vmem", K(HOST), JOINS, .value = NONE},
+    {"limit \"h_vmem\"", K(HOST), JOINS, .value = NONE},
+    {"ArrayMemoryError: Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request,
+     .text = HB_LOG_REFUSED},
     {"Unable to allocate array with shape ", K(HOST), OPENS, .handle = take_array,
      .text = HB_LOG_REFUSED},
     {"failed to allocate ", K(HOST), OPENS, .handle = hb_form_request, .text = HB_LOG_REFUSED,
@@ -337,13 +346,12 @@ static const struct hb_form rows[] = {
     {"no kernel image is available", K(FAULT), JOINS, .value = NONE},
     {"egmentation fault", K(FAULT), JOINS, .handle = take_fault},
     {"SIGSEGV", K(FAULT), JOINS, .value = NONE},
-    {"collective operation timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT,
-     .handle = take_timeout},
+    {"collective operation timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_named},
     {"NCCL operations have failed or timed out", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT,
-     .handle = take_timeout},
-    {"NCCL timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_timeout},
-    {"NCCL Timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_timeout},
-    {"imed out waiting ", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_timeout},
+     .handle = take_named},
+    {"NCCL timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_named},
+    {"NCCL Timeout", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_named},
+    {"imed out waiting ", K(FAULT), JOINS, .text = HB_LOG_TIMEOUT, .handle = take_named},
     /* the C library's, of a heap that was written over */
     {"malloc(): ", K(FAULT), JOINS, .value = NONE},
     {"free(): invalid", K(FAULT), JOINS, .value = NONE},

@@ -140,7 +140,8 @@ static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
         limit.bytes >= LEAST_LIMIT && !hb_form_log(r)->limit_bytes &&
         !hb_span_has(before, "instead of"))
         hb_form_log(r)->limit_bytes = limit.bytes;
-    if (hb_span_has(before, "ncreas")) /* "increasing it to 16G, --mem=16G, helps" */
+    bool advised = hb_span_has(before, "ncreas") || hb_span_has(before, "aise ");
+    if (advised) /* "increasing it to 16G, --mem=16G, helps", "Raise the request: --mem=64G" */
         return;
     hb_span_skip(&s, " ");
     if (hb_span_starts(s, "of ") || hb_span_starts(s, "is ")) /* "to": what is set then */

@@ -288,7 +288,7 @@ static void take_graph(struct hb_log_reader *r, const struct hb_form *form,
         return;
     if (!typed && bytes < least) /* "shape[]" */
         bytes = -1;
-    bool host = hb_span_has(s, "device:CPU");
+    bool host = hb_span_has(s, "device:CPU") || hb_span_has(s, "host_bfc");
     struct hb_log_message *m = hb_form_open(r, host ? HB_LOG_HOST : form->kind);
     hb_form_name(m, host ? HB_LOG_REFUSED : shape);
     if (bytes >= 0)

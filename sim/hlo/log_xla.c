@@ -354,6 +354,8 @@ static const struct hb_form rows[] = {
     {", down from ", K(REMAT), ADDS, .fact = FACT(ORIGINAL)},
 
     {"Ran out of memory in memory space ", K(TPU), OPENS, .handle = take_space},
+    {"Scoped allocation with size ", K(TPU_SCOPED), OPENS, .handle = hb_form_request,
+     .text = "on-chip memory", .figures = {{"", FACT(NEEDED)}, {"limit ", FACT(CAPACITY)}}},
     {"unlikely to have enough memory. Requires ", K(TPU), OPENS, .handle = hb_form_request,
      .figures = {{"", FACT(NEEDED)}, {", has ", FACT(CAPACITY)}}},
     {"required for HLO temporaries (", K(TPU), OPENS, .handle = take_temporaries},

@@ -604,8 +604,8 @@ static bool is_machine_out(const struct hb_sentence *l)
     return false;
 }
 
-/* "cudaHostAlloc failed", "out of CPU memory", "CPU memory exhaustion", "CPU out of memory", "OOM
- * error with CPU", whatever else is named */
+/* "cudaHostAlloc failed", "cudaMallocHost", "out of CPU memory", "CPU memory exhaustion", "CPU out
+ * of memory", "OOM error with CPU", whatever else is named */
 static bool is_out_of_owner(const struct hb_sentence *l)
 {
     for (int i = 0; i < l->count; i++)
@@ -619,7 +619,8 @@ static bool is_out_of_owner(const struct hb_sentence *l)
             (hb_refusal_is_oom(l, i - 2) || hb_refusal_is_oom(l, i - 3)))
             return true;
     for (int i = 0; i + 1 < l->count; i++)
-        if (hb_sentence_is(l, i, "host") && l->bits[i + 1] & ALLOCS &&
+        if (((hb_sentence_is(l, i, "host") && l->bits[i + 1] & ALLOCS) ||
+             (l->bits[i] & ALLOCS && hb_sentence_is(l, i + 1, "host"))) &&
             l->word[i].span.end == l->word[i + 1].span.at)
             return true;
     for (int i = 0; i + 1 < l->count; i++)

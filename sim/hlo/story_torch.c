@@ -2,6 +2,9 @@
 #include "base/size.h"
 #include "sim/hlo/teller.h"
 
+/* What a context alone takes; a message may be cut within the figure. */
+#define LEAST_PROCESS_BYTES ((int64_t)16 << 20)
+
 /* The figures of an out-of-memory message, completed: old wordings tell reserved, new ones what
  * is reserved but unallocated. */
 struct figures {
@@ -57,6 +60,10 @@ static struct figures read_figures(const struct teller *t)
         f.lost = f.process - f.reserved;
     if (f.process >= f.reserved && f.reserved >= 0)
         f.beside = f.process - f.reserved;
+    /* Of a container the others' processes are not listed. */
+    int64_t rest = f.free_bytes >= 0 ? f.capacity - f.free_bytes - f.process : 0;
+    if (f.process >= LEAST_PROCESS_BYTES && f.others < 0 && rest > f.capacity / 4)
+        f.lost = rest;
     if (f.process < 0 && f.others < 0 && f.reserved >= 0 && f.free_bytes >= 0 &&
         f.capacity >= f.reserved + f.free_bytes)
         f.lost = f.capacity - f.reserved - f.free_bytes;
@@ -103,11 +110,11 @@ static struct hb_ledger ledger_of(const struct teller *t, const struct figures *
 
 static void mark_reason(const struct teller *t, const struct figures *f, enum hb_reason reason)
 {
-    bool lost = reason == HB_REASON_LOST;
+    bool lost = reason == HB_REASON_LOST, mine = lost && f->lost == f->beside;
     hb_teller_trait(t, reason == HB_REASON_CARD, HB_TRAIT_CARD);
     hb_teller_trait(t, reason == HB_REASON_SHARE || reason == HB_REASON_LARGEST,
                     HB_TRAIT_OWN_LIMIT);
-    hb_teller_trait(t, lost && f->process > f->lost, HB_TRAIT_MINE);
+    hb_teller_trait(t, mine && f->process > f->lost, HB_TRAIT_MINE);
     if (hb_reason_cause(reason) == HB_CAUSE_OTHERS)
         hb_teller_frees(t, HB_KNOB_OTHERS, lost ? f->lost : f->others);
     mark_giant(t, reason == HB_REASON_ABOVE);
