@@ -7,7 +7,6 @@
 
 struct exhaust {
     struct hb_search *s;
-    const struct hb_segment *segment;
     uint32_t cell;
     struct hb_candidate *best;
     bool found;
@@ -30,11 +29,18 @@ static void try_exhaust(void *context, const struct hb_run *runs, uint32_t count
     hb_arena_rewind(x->s->scratch, mark);
 }
 
+/* Of a cell with sums. */
+struct parts_of {
+    struct exhaust *x;
+    const struct hb_segment *segment;
+};
+
 static bool visit_exhaust(void *context, const struct hb_part *parts, uint32_t count)
 {
-    struct exhaust *x = context;
+    struct parts_of *own = context;
     struct hb_run runs[HB_PARTS_MAX];
-    try_exhaust(x, runs, hb_brute_runs(x->segment, x->s->ask->spec, parts, count, runs));
+    count = hb_brute_runs(own->segment, own->x->s->ask->spec, parts, count, runs);
+    try_exhaust(own->x, runs, count);
     return true;
 }
 
@@ -45,6 +51,43 @@ static bool is_choice(const struct hb_spec *spec, const struct hb_menu *menus)
         if (menus[i].count > 1)
             return true;
     return false;
+}
+
+/* As the step is priced at this share of the memory; false: it has no sums there. */
+static bool walk_segment(struct exhaust *x, enum hb_share share)
+{
+    struct hb_search *s = x->s;
+    struct hb_spec spec;
+    struct hb_segment segment;
+    const char *why;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    hb_search_priced_spec(s, x->cell, share, &spec);
+    struct hb_segment_ask ask = {.spec = &spec,
+                                 .menus = s->plan->menus,
+                                 .device = s->ask->device,
+                                 .bytes_only = hb_search_by_memory(s)};
+    bool built = is_choice(&spec, ask.menus) && hb_segment_build(s->scratch, &ask, &segment, &why);
+    if (built) {
+        struct parts_of own = {x, &segment};
+        hb_brute_each(&segment, &spec, visit_exhaust, &own);
+        hb_brute_each_odd(&segment, &spec, visit_exhaust, &own);
+    }
+    hb_arena_rewind(s->scratch, mark);
+    return built;
+}
+
+/* Which splits are no sums differs between a step as it is written and one beyond the share: the
+ * space has those of either. */
+static void walk_cell(struct exhaust *x)
+{
+    bool built = walk_segment(x, HB_SHARE_KEPT);
+    if (hb_search_is_asked(x->s))
+        built = walk_segment(x, HB_SHARE_EXCEEDED) || built;
+    if (!built) {
+        struct hb_spec spec;
+        hb_search_cell_spec(x->s, x->cell, &spec);
+        hb_brute_each_combination(&spec, x->s->plan->menus, try_exhaust, x);
+    }
 }
 
 bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
@@ -61,27 +104,8 @@ bool hb_plan_exhaust(struct hb_arena *arena, const struct hb_plan_ask *ask,
     struct exhaust x = {.s = &s, .best = out_best};
     bool ok = plan->counts.raw <= most;
     copy.rows = hb_arena_alloc(arena, plan->space.cell_count, sizeof *copy.rows);
-    for (uint32_t i = 0; i < plan->space.cell_count && ok; i++) {
-        struct hb_spec spec;
-        struct hb_segment segment;
-        const char *why;
-        struct hb_arena_mark mark = hb_arena_mark(s.scratch);
-        x.cell = i;
-        hb_search_priced_spec(&s, i, HB_SHARE_KEPT, &spec);
-        struct hb_segment_ask segments = {.spec = &spec,
-                                          .menus = copy.menus,
-                                          .device = ask->device,
-                                          .bytes_only = hb_search_by_memory(&s)};
-        if (is_choice(&spec, copy.menus) &&
-            hb_segment_build(s.scratch, &segments, &segment, &why)) {
-            x.segment = &segment;
-            hb_brute_each(&segment, &spec, visit_exhaust, &x);
-            hb_brute_each_odd(&segment, &spec, visit_exhaust, &x);
-        } else {
-            hb_brute_each_combination(&spec, copy.menus, try_exhaust, &x);
-        }
-        hb_arena_rewind(s.scratch, mark);
-    }
+    for (x.cell = 0; x.cell < plan->space.cell_count && ok; x.cell++)
+        walk_cell(&x);
     hb_arena_free(s.scratch);
     *out_found = x.found;
     return ok;

@@ -475,6 +475,37 @@ static void test_splits_beside_an_odd_block(void **state)
     unit_end(&u);
 }
 
+/* Of which splits the layers' sums hold is asked of steps as they are written and of those beyond
+ * XLA:GPU's share of the memory: both are the space's (test_spaces, HB_SEED=29274). */
+static void test_splits_of_either_share(void **state)
+{
+    (void)state;
+    const char *text =
+        "model:\n"
+        "  d_model: 512\n"
+        "  vocab: 6144\n"
+        "  blocks:\n"
+        "    - {name: main, repeat: 5, attention: {heads: 4}, moe: {experts: 4, top_k: 2,"
+        " d_ff: 1024, dispatch: einsum}}\n"
+        "batch: {global: 8, seq: 1024}\n"
+        "mesh: {fsdp: 1}\n"
+        "hardware: {device: amd-mi300x, count: 1}\n"
+        "compiler: xla-gpu\n"
+        "step: {cast: in_layer}\n"
+        "optimizer: {clip: true}\n"
+        "plan: {search: {remat: true, optimizer_offload: [none, pinned_host]}}\n";
+    struct unit u;
+    struct instance n;
+    unit_start(&u);
+    open_instance(&u, text, &n);
+    n.spec.hardware.memory_bytes = 1373351760;
+    n.ask.most_policies = 4;
+    n.ask.budget_bytes = 1159719309;
+    check_best(&u, &n);
+    assert_true(n.plan.status == HB_PLAN_OPTIMAL);
+    unit_end(&u);
+}
+
 /* A run below what was said of it is noticed; one that is not, is none. */
 static void test_a_false_bound_is_noticed(void **state)
 {
@@ -744,6 +775,7 @@ int main(void)
                                        cmocka_unit_test(test_the_best_above_is_kept),
                                        cmocka_unit_test(test_mixtures_that_matter),
                                        cmocka_unit_test(test_splits_beside_an_odd_block),
+                                       cmocka_unit_test(test_splits_of_either_share),
                                        cmocka_unit_test(test_nothing_is_beside),
                                        cmocka_unit_test(test_more_room_is_no_worse),
                                        cmocka_unit_test(test_searches_find_no_fault),
