@@ -62,7 +62,7 @@ static bool may_hold(const struct hb_search *s, uint32_t cell, const struct hb_c
 {
     struct hb_spec spec;
     hb_search_cell_spec(s, cell, &spec);
-    int32_t least = hb_sized_may_split(&spec) ? hb_sized_least_run(&spec) : INT32_MAX;
+    int32_t least = hb_sized_may_split(&spec) ? hb_sized_least_loop(&spec) : INT32_MAX;
     for (uint32_t i = 0; i < c->run_count; i++) {
         int32_t all = hb_block_steps(&spec.model.blocks[c->runs[i].block]);
         if (c->runs[i].steps < all && c->runs[i].steps < least)

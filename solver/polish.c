@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "solver/bare.h"
 #include "solver/cells.h"
 #include "solver/menu.h"
 #include "solver/moves.h"
@@ -16,62 +17,23 @@
 
 enum {
     MOST_ROUNDS = 16,
-    MOST_NEIGHBOURS = 64, /* of a block, in one round */
-    MOST_TRIED = 24,      /* runs of the engine in one round */
-    MOST_LISTED = 512,    /* of other runs, by their price ... */
-    MOST_MOVED = 48,      /* ... until so many of them were run */
-    MOST_FAILED = 6,      /* ... and of one kind did not fit */
-    MOST_RAN = 512,       /* of one round, before what has no price */
-    KNOWN_ROOM = 8192,    /* of those that were run */
-    MOST_MORE_RUNS = 3,   /* than blocks */
-    MOST_MOVES = 3 * HB_TN_COUNT
+    MOST_TRIED = 24,   /* runs of the engine in one round */
+    MOST_LISTED = 512, /* of other runs, by their price ... */
+    MOST_MOVED = 48,   /* ... until so many of them were run */
+    MOST_FAILED = 6,   /* ... and of one kind did not fit */
+    KNOWN_ROOM = 8192, /* of those that were run */
+    MOST_MORE_RUNS = 3 /* than blocks */
 };
 
 /* Behind the distances one and two. */
 enum { GUESSED = 3 };
 
-/* What a tensor in another state in a block's longest run brings, by the prices. */
-struct gain {
-    int64_t ns;
-    int64_t bytes;
-    bool known;
-};
-
-/* The policies that are tried for a block; those of the plan's menu come first, in its order. */
-struct tries {
-    struct hb_remat list[MOST_NEIGHBOURS];
-    uint32_t known[MOST_NEIGHBOURS]; /* the place in the plan's menu; HB_NONE */
-    uint32_t count;
-};
-
-/* What the engine found of a configuration. */
-struct known_run {
+/* What the engine found of a configuration; by key_of, and what is free next to it. */
+struct hb_polish_known_run {
     uint64_t key;    /* 0: free */
     int64_t step_ns; /* 0: it does not fit */
     int64_t peak_bytes;
     enum hb_share made;
-};
-
-struct polish {
-    struct hb_search *s;
-    struct hb_spec spec; /* the cell's, as it is priced */
-    enum hb_share share;
-    struct hb_choice now;
-    double value;
-    struct hb_menu *menus; /* of this round */
-    struct tries *tries;   /* by block */
-    uint32_t ran;
-    double least_part; /* of the value: by less it is not better */
-    bool priced;       /* what is now has its price, and all cuts of its runs had theirs */
-    struct gain (*gains)[HB_TN_COUNT][3]; /* by block, tensor and state */
-    struct known_run *known;              /* by key_of, and what is free next to it */
-    uint32_t known_count;
-};
-
-/* A tensor in another state: 0 made again, 1 saved, 2 offloaded. */
-struct move {
-    int tensor;
-    int state;
 };
 
 static int state_of(const struct hb_remat *r, int tensor)
@@ -79,7 +41,7 @@ static int state_of(const struct hb_remat *r, int tensor)
     return r->offload >> tensor & 1 ? 2 : (int)(r->save >> tensor & 1);
 }
 
-static struct hb_remat moved(struct hb_remat r, struct move m)
+struct hb_remat hb_polish_moved(struct hb_remat r, struct hb_polish_move m)
 {
     uint32_t bit = 1u << m.tensor;
     r.save = (r.save & ~bit) | (m.state == 1 ? bit : 0);
@@ -88,22 +50,21 @@ static struct hb_remat moved(struct hb_remat r, struct move m)
     return r;
 }
 
-/* A policy without names as the set of tensors that it comes near to. */
-static struct hb_remat as_names(const struct hb_remat *r, uint32_t tensors)
+struct hb_remat hb_polish_as_names(const struct hb_remat *r, uint32_t tensors)
 {
     if (r->policy == HB_POLICY_NAMES || r->policy == HB_POLICY_FULL)
         return *r;
     return (struct hb_remat){HB_POLICY_NAMES, tensors & ~r->offload, r->offload};
 }
 
-static bool is_free(const struct polish *p, uint32_t block)
+bool hb_polish_is_free(const struct hb_polishing *p, uint32_t block)
 {
     const struct hb_block *b = &p->spec.model.blocks[block];
     return b->repeat > b->unit; /* one step is not rematerialised */
 }
 
-static uint32_t list_moves(const struct polish *p, uint32_t block, const struct hb_remat *own,
-                           struct move *out)
+uint32_t hb_polish_list_moves(const struct hb_polishing *p, uint32_t block,
+                              const struct hb_remat *own, struct hb_polish_move *out)
 {
     const struct hb_block *b = &p->spec.model.blocks[block];
     uint32_t tensors = hb_menu_tensors(b) | 1u << HB_TN_LAYER_IN, count = 0;
@@ -111,19 +72,19 @@ static uint32_t list_moves(const struct polish *p, uint32_t block, const struct 
         for (int state = 0; state < 3; state++) {
             bool same = state == state_of(own, t);
             if ((tensors >> t & 1) && !same)
-                out[count++] = (struct move){t, state};
+                out[count++] = (struct hb_polish_move){t, state};
         }
     return count;
 }
 
-static void add_try(const struct polish *p, uint32_t block, struct hb_remat r)
+void hb_polish_add_try(const struct hb_polishing *p, uint32_t block, struct hb_remat r)
 {
-    struct tries *t = &p->tries[block];
+    struct hb_polish_tries *t = &p->tries[block];
     uint32_t known = hb_menu_place(&p->s->plan->menus[block], &r), at = t->count;
     for (uint32_t i = 0; i < t->count; i++)
         if (hb_remat_same(&t->list[i], &r))
             return;
-    if (t->count == MOST_NEIGHBOURS || !hb_menu_compiles(&p->spec, &r))
+    if (t->count == HB_POLISH_NEIGHBOURS || !hb_menu_compiles(&p->spec, &r))
         return;
     for (; at > 0 && known < t->known[at - 1]; at--) {
         t->list[at] = t->list[at - 1];
@@ -136,19 +97,19 @@ static void add_try(const struct polish *p, uint32_t block, struct hb_remat r)
 
 /* What differs from a policy of the block in so many tensors; of two, one is made again and the
  * other is not. */
-static void add_moved(const struct polish *p, uint32_t block, const struct hb_remat *base,
+static void add_moved(const struct hb_polishing *p, uint32_t block, const struct hb_remat *base,
                       int depth)
 {
-    struct move moves[MOST_MOVES];
-    uint32_t made = list_moves(p, block, base, moves);
+    struct hb_polish_move moves[HB_POLISH_MOVES];
+    uint32_t made = hb_polish_list_moves(p, block, base, moves);
     for (uint32_t k = 0; k < made; k++) {
-        struct hb_remat one = moved(*base, moves[k]);
+        struct hb_remat one = hb_polish_moved(*base, moves[k]);
         if (depth == 1)
-            add_try(p, block, one);
+            hb_polish_add_try(p, block, one);
         for (uint32_t l = 0; l < k && depth == 2; l++)
             if (moves[k].tensor != moves[l].tensor &&
                 (moves[k].state == 0) != (moves[l].state == 0))
-                add_try(p, block, moved(one, moves[l]));
+                hb_polish_add_try(p, block, hb_polish_moved(one, moves[l]));
     }
 }
 
@@ -161,22 +122,22 @@ struct guess {
 };
 
 /* Those whose tensors' gains are known; how many. */
-static uint32_t list_guesses(const struct polish *p, uint32_t block, const struct hb_remat *base,
-                             struct guess *out)
+static uint32_t list_guesses(const struct hb_polishing *p, uint32_t block,
+                             const struct hb_remat *base, struct guess *out)
 {
-    struct move moves[MOST_MOVES];
-    struct gain(*gains)[3] = p->gains[block];
-    uint32_t made = list_moves(p, block, base, moves), count = 0;
+    struct hb_polish_move moves[HB_POLISH_MOVES];
+    struct hb_polish_gain(*gains)[3] = p->gains[block];
+    uint32_t made = hb_polish_list_moves(p, block, base, moves), count = 0;
     for (uint32_t k = 0; k < made; k++) {
-        struct gain own = gains[moves[k].tensor][moves[k].state];
-        struct hb_remat one = moved(*base, moves[k]);
+        struct hb_polish_gain own = gains[moves[k].tensor][moves[k].state];
+        struct hb_remat one = hb_polish_moved(*base, moves[k]);
         if (!own.known)
             continue;
         out[count++] = (struct guess){one, own.ns, own.bytes, false};
         for (uint32_t l = 0; l < k; l++) {
-            struct gain more = gains[moves[l].tensor][moves[l].state];
+            struct hb_polish_gain more = gains[moves[l].tensor][moves[l].state];
             if (more.known && moves[k].tensor != moves[l].tensor)
-                out[count++] = (struct guess){moved(one, moves[l]), own.ns + more.ns,
+                out[count++] = (struct guess){hb_polish_moved(one, moves[l]), own.ns + more.ns,
                                               own.bytes + more.bytes, false};
         }
     }
@@ -198,55 +159,62 @@ static bool is_beaten(const struct guess *all, uint32_t count, uint32_t own)
 
 /* Of one run under two policies one gives what the other takes: those first that no other beats in
  * time and bytes, then those that none of the rest beats, as many as there is room for. */
-static void add_guesses(const struct polish *p, uint32_t block, const struct hb_remat *base)
+static void add_guesses(const struct hb_polishing *p, uint32_t block, const struct hb_remat *base)
 {
-    enum { MOST_GUESSES = MOST_MOVES + MOST_MOVES * (MOST_MOVES - 1) / 2 };
+    enum { MOST_GUESSES = HB_POLISH_MOVES + HB_POLISH_MOVES * (HB_POLISH_MOVES - 1) / 2 };
     struct hb_arena_mark mark = hb_arena_mark(p->s->scratch);
     struct guess *all = hb_arena_alloc(p->s->scratch, MOST_GUESSES, sizeof *all);
     bool *layer = hb_arena_alloc(p->s->scratch, MOST_GUESSES, sizeof *layer);
     uint32_t count = list_guesses(p, block, base, all), left = count;
-    while (left > 0 && p->tries[block].count < MOST_NEIGHBOURS) {
+    while (left > 0 && p->tries[block].count < HB_POLISH_NEIGHBOURS) {
         for (uint32_t i = 0; i < count; i++)
             layer[i] = !all[i].taken && !is_beaten(all, count, i);
         for (uint32_t i = 0; i < count; i++)
             if (layer[i]) {
                 all[i].taken = true;
-                add_try(p, block, all[i].remat);
+                hb_polish_add_try(p, block, all[i].remat);
                 left--;
             }
     }
     hb_arena_rewind(p->s->scratch, mark);
 }
 
-/* The block's own policies and, where it is its turn, what lies around them. */
-static void make_tries(struct polish *p, uint32_t block, bool turn, int depth)
+void hb_polish_make_tries(struct hb_polishing *p, uint32_t block)
+{
+    p->tries[block].count = 0;
+    for (uint32_t i = 0; i < p->now.run_count; i++)
+        if (p->now.runs[i].block == block)
+            hb_polish_add_try(p, block, p->s->plan->menus[block].policies[p->now.runs[i].policy]);
+    p->menus[block] = (struct hb_menu){p->tries[block].list, p->tries[block].count};
+}
+
+/* Also what lies around them. */
+static void add_tries(struct hb_polishing *p, uint32_t block, int depth)
 {
     struct hb_remat own[HB_PARTS_MAX] = {{0}};
     uint32_t count = 0, main = 0;
     int32_t most = 0;
-    p->tries[block].count = 0;
     for (uint32_t i = 0; i < p->now.run_count; i++)
         if (p->now.runs[i].block == block) {
             main = p->now.runs[i].steps > most ? count : main;
             most = p->now.runs[i].steps > most ? p->now.runs[i].steps : most;
-            own[count] = p->s->plan->menus[block].policies[p->now.runs[i].policy];
-            add_try(p, block, own[count++]);
+            own[count++] = p->s->plan->menus[block].policies[p->now.runs[i].policy];
         }
     uint32_t tensors = hb_menu_tensors(&p->spec.model.blocks[block]);
-    for (uint32_t i = 0; i < count && turn; i++) {
-        struct hb_remat base = as_names(&own[i], tensors);
+    for (uint32_t i = 0; i < count; i++) {
+        struct hb_remat base = hb_polish_as_names(&own[i], tensors);
         if (depth < GUESSED)
             add_moved(p, block, &base, depth);
         else if (i == main)
             add_guesses(p, block, &base);
     }
-    p->menus[block] = (struct hb_menu){p->tries[block].list, p->tries[block].count};
+    p->menus[block].count = p->tries[block].count;
 }
 
 /* --- what is better --- */
 
 /* The runs, of this round's menus, as runs of the plan's: with what is new appended to those. */
-static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint32_t count)
+static struct hb_choice adopt(struct hb_polishing *p, const struct hb_run *runs, uint32_t count)
 {
     return (struct hb_choice){.cell = p->now.cell,
                               .runs = hb_search_adopt(p->s, p->menus, runs, count),
@@ -254,7 +222,7 @@ static struct hb_choice adopt(struct polish *p, const struct hb_run *runs, uint3
 }
 
 /* Of a configuration of the cell, by its runs and their policies. */
-static uint64_t key_of(const struct polish *p, const struct hb_run *runs, uint32_t count)
+static uint64_t key_of(const struct hb_polishing *p, const struct hb_run *runs, uint32_t count)
 {
     uint64_t hash = HB_HASH_START;
     for (uint32_t i = 0; i < count; i++) {
@@ -268,7 +236,7 @@ static uint64_t key_of(const struct polish *p, const struct hb_run *runs, uint32
 }
 
 /* Its key is 0 where the configuration was not run. */
-static struct known_run *find_run(const struct polish *p, uint64_t key)
+static struct hb_polish_known_run *find_run(const struct hb_polishing *p, uint64_t key)
 {
     uint64_t at = key % KNOWN_ROOM;
     while (p->known[at].key && p->known[at].key != key)
@@ -277,11 +245,11 @@ static struct known_run *find_run(const struct polish *p, uint64_t key)
 }
 
 /* A round comes by many that were run in one before. */
-static struct known_run run_once(struct polish *p, const struct hb_choice *c)
+static struct hb_polish_known_run run_once(struct hb_polishing *p, const struct hb_choice *c)
 {
     struct hb_search *s = p->s;
     uint64_t key = key_of(p, c->runs, c->run_count);
-    struct known_run *known = find_run(p, key), own = *known;
+    struct hb_polish_known_run *known = find_run(p, key), own = *known;
     if (known->key)
         return own;
     const struct hb_menu *plans = s->plan->menus;
@@ -297,7 +265,7 @@ static struct known_run run_once(struct polish *p, const struct hb_choice *c)
     hb_arena_rewind(s->scratch, mark);
     p->ran++;
     s->plan->counts.polish_runs++;
-    own = (struct known_run){key, ran.step_ns, ran.peak_bytes, ran.made};
+    own = (struct hb_polish_known_run){key, ran.step_ns, ran.peak_bytes, ran.made};
     if (p->known_count < KNOWN_ROOM / 2) {
         *known = own;
         p->known_count++;
@@ -305,21 +273,20 @@ static struct known_run run_once(struct polish *p, const struct hb_choice *c)
     return own;
 }
 
-/* Whether the engine finds the configuration of this round's menus to fit and to be better. Of one
- * that does not fit the step is 0. */
-static bool is_better(struct polish *p, const struct hb_run *runs, uint32_t count,
-                      struct hb_choice *out)
+bool hb_polish_is_better(struct hb_polishing *p, const struct hb_run *runs, uint32_t count,
+                         struct hb_choice *out)
 {
     *out = (struct hb_choice){.cell = p->now.cell, .runs = runs, .run_count = count};
-    struct known_run ran = run_once(p, out);
+    struct hb_polish_known_run ran = run_once(p, out);
     out->step_ns = ran.step_ns;
     out->peak_bytes = ran.peak_bytes;
     out->made = ran.made;
+    p->fits = ran.step_ns > 0;
     double value = hb_search_value_of(p->s, out);
     return ran.step_ns > 0 && value < p->value * (1 - p->least_part);
 }
 
-static void take_up(struct polish *p, const struct hb_choice *better)
+void hb_polish_take_up(struct hb_polishing *p, const struct hb_choice *better)
 {
     struct hb_choice c = adopt(p, better->runs, better->run_count);
     c.live_bytes = better->live_bytes;
@@ -331,13 +298,13 @@ static void take_up(struct polish *p, const struct hb_choice *better)
     p->value = hb_search_value_of(p->s, &c);
 }
 
-static uint32_t most_runs(const struct polish *p)
+uint32_t hb_polish_most_runs(const struct hb_polishing *p)
 {
     return (uint32_t)p->spec.model.block_count + MOST_MORE_RUNS;
 }
 
 /* What is worth a run of the engine, up to this value of its price. */
-static struct hb_brute_limits limits_below(const struct polish *p, int64_t most_value)
+static struct hb_brute_limits limits_below(const struct hb_polishing *p, int64_t most_value)
 {
     struct hb_search *s = p->s;
     return (struct hb_brute_limits){.goal = hb_search_by_memory(s) ? HB_GOAL_MEMORY : HB_GOAL_TIME,
@@ -349,13 +316,13 @@ static struct hb_brute_limits limits_below(const struct polish *p, int64_t most_
 }
 
 /* Takes the configuration of this round's menus up if it is better. */
-static bool run_choice(struct polish *p, const struct hb_segment *segment,
+static bool run_choice(struct hb_polishing *p, const struct hb_segment *segment,
                        const struct hb_brute_choice *choice, struct hb_choice *out)
 {
     struct hb_run runs[HB_PARTS_MAX];
     uint32_t made = hb_brute_runs(segment, &p->spec, choice->parts, choice->count, runs);
     p->least_part = made > p->now.run_count ? HB_POLISH_WORTH_A_RUN : 0;
-    bool better = is_better(p, runs, made, out);
+    bool better = hb_polish_is_better(p, runs, made, out);
     p->least_part = 0;
     out->share = p->share;
     if (hb_search_is_priced(out)) {
@@ -363,17 +330,17 @@ static bool run_choice(struct polish *p, const struct hb_segment *segment,
         out->bound_ns = choice->price.bound_ns;
     }
     if (better)
-        take_up(p, out);
+        hb_polish_take_up(p, out);
     return better;
 }
 
 /* By its price it may be. */
-static bool may_be_better(const struct polish *p, const struct hb_brute_choice *choice)
+static bool may_be_better(const struct hb_polishing *p, const struct hb_brute_choice *choice)
 {
     return hb_search_value(p->s, p->now.cell, choice->value, choice->value) < p->value;
 }
 
-static bool try_segment(struct polish *p, const struct hb_segment *segment)
+static bool try_segment(struct hb_polishing *p, const struct hb_segment *segment)
 {
     bool memory = hb_search_by_memory(p->s);
     struct hb_brute_limits limits = limits_below(p, memory ? p->now.peak_bytes : p->now.step_ns);
@@ -389,7 +356,7 @@ static bool try_segment(struct polish *p, const struct hb_segment *segment)
 
 /* The runs as parts of this round's segment, and their price; false: it is above what the engine
  * finds. */
-static bool price_now(const struct polish *p, const struct hb_segment *segment,
+static bool price_now(const struct hb_polishing *p, const struct hb_segment *segment,
                       struct hb_part *parts, uint32_t *out_count, struct hb_price *out)
 {
     uint32_t count = 0;
@@ -411,23 +378,24 @@ static bool price_now(const struct polish *p, const struct hb_segment *segment,
 }
 
 /* The one tensor in which a policy differs from another. */
-static bool find_move(const struct hb_remat *from, const struct hb_remat *to, struct move *out)
+static bool find_move(const struct hb_remat *from, const struct hb_remat *to,
+                      struct hb_polish_move *out)
 {
     int found = 0;
     for (int t = 0; t < HB_TN_COUNT; t++)
         if (state_of(from, t) != state_of(to, t)) {
-            *out = (struct move){t, state_of(to, t)};
+            *out = (struct hb_polish_move){t, state_of(to, t)};
             found++;
         }
     return found == 1;
 }
 
 /* By the prices of this round's segment, of one tensor in each policy. */
-static void find_gains(struct polish *p, const struct hb_segment *segment, uint32_t block)
+static void find_gains(struct hb_polishing *p, const struct hb_segment *segment, uint32_t block)
 {
     struct hb_part parts[HB_PARTS_MAX];
     struct hb_price now, one;
-    struct move move;
+    struct hb_polish_move move;
     uint32_t count, main = HB_NONE;
     if (hb_search_by_memory(p->s) || !price_now(p, segment, parts, &count, &now))
         return;
@@ -438,16 +406,16 @@ static void find_gains(struct polish *p, const struct hb_segment *segment, uint3
     if (main == HB_NONE)
         return;
     const struct hb_remat *list = p->menus[block].policies;
-    struct hb_remat base = as_names(&list[segment->items[parts[main].item].policy],
-                                    hb_menu_tensors(&p->spec.model.blocks[block]));
+    struct hb_remat base = hb_polish_as_names(&list[segment->items[parts[main].item].policy],
+                                              hb_menu_tensors(&p->spec.model.blocks[block]));
     for (uint32_t k = segment->first_item[block]; k < segment->first_item[block + 1]; k++) {
         if (!find_move(&base, &list[segment->items[k].policy], &move))
             continue;
         parts[main].item = k;
         hb_segment_price(segment, parts, count, &one);
         one.bound_ns = hb_larger(one.bound_ns, hb_replay_bound_ns(segment->replay, parts, count));
-        p->gains[block][move.tensor][move.state] =
-            (struct gain){one.bound_ns - now.bound_ns, one.live_bytes - now.live_bytes, true};
+        p->gains[block][move.tensor][move.state] = (struct hb_polish_gain){
+            one.bound_ns - now.bound_ns, one.live_bytes - now.live_bytes, true};
     }
 }
 
@@ -499,7 +467,7 @@ static bool is_turn(struct kind *k)
 }
 
 /* Of these, best first; one that fits and is no better is the last of its kind. */
-static bool try_listed(struct polish *p, const struct hb_segment *segment,
+static bool try_listed(struct hb_polishing *p, const struct hb_segment *segment,
                        const struct hb_brute_choice *list, uint32_t count, struct kinds *kinds)
 {
     for (uint32_t i = 0; i < count && kinds->ran < MOST_MOVED; i++) {
@@ -517,7 +485,7 @@ static bool try_listed(struct polish *p, const struct hb_segment *segment,
 }
 
 /* What takes less than these runs do by their price. */
-static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32_t block)
+static bool try_moves(struct hb_polishing *p, const struct hb_segment *segment, uint32_t block)
 {
     struct hb_part parts[HB_PARTS_MAX];
     struct hb_brute_choice list[MOST_LISTED];
@@ -532,172 +500,22 @@ static bool try_moves(struct polish *p, const struct hb_segment *segment, uint32
     if (!p->priced)
         return false;
     moves.most_parts =
-        hb_sized_may_split(&p->spec) ? most_runs(p) + moves.count - p->now.run_count : 0;
+        hb_sized_may_split(&p->spec) ? hb_polish_most_runs(p) + moves.count - p->now.run_count : 0;
     struct hb_brute_limits limits = limits_below(p, now.bound_ns - 1);
     uint32_t count = hb_brute_best_of(p->s->scratch, segment, &walk, &limits, MOST_LISTED, list);
     return try_listed(p, segment, list, count, &kinds);
 }
 
-/* A run with its policy itself. */
-struct piece {
-    uint32_t block;
-    int32_t steps;
-    struct hb_remat remat;
-};
-
-static uint32_t list_pieces(const struct polish *p, struct piece *out)
-{
-    for (uint32_t i = 0; i < p->now.run_count; i++) {
-        const struct hb_run *own = &p->now.runs[i];
-        out[i] = (struct piece){own->block, own->steps,
-                                p->s->plan->menus[own->block].policies[own->policy]};
-    }
-    return p->now.run_count;
-}
-
-static bool is_over(const struct polish *p)
-{
-    return p->ran >= MOST_RAN || hb_stop_now(p->s->ask->stop);
-}
-
-/* One run of these, without a price. */
-static bool try_pieces(struct polish *p, const struct piece *pieces, uint32_t count)
-{
-    struct hb_run runs[HB_PARTS_MAX];
-    struct hb_choice better;
-    uint32_t blocks = (uint32_t)p->spec.model.block_count;
-    for (uint32_t i = 0; i < blocks; i++)
-        make_tries(p, i, false, 0);
-    for (uint32_t i = 0; i < count; i++)
-        add_try(p, pieces[i].block, pieces[i].remat);
-    for (uint32_t i = 0; i < blocks; i++)
-        p->menus[i].count = p->tries[i].count;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct piece *own = &pieces[i];
-        uint32_t policy = hb_menu_place(&p->menus[own->block], &own->remat);
-        if (policy == HB_NONE)
-            return false;
-        runs[i] = (struct hb_run){own->block, policy, own->steps};
-    }
-    if (is_over(p) || !is_better(p, runs, count, &better))
-        return false;
-    take_up(p, &better);
-    return true;
-}
-
-/* So many steps from a run to the next of its block, or back. */
-static bool try_shift(struct polish *p, uint32_t run, int32_t steps)
-{
-    int32_t least = hb_sized_least_run(&p->spec);
-    struct piece pieces[HB_PARTS_MAX] = {{0}};
-    uint32_t count = list_pieces(p, pieces);
-    struct piece *one = &pieces[run], *other = &pieces[run + 1];
-    one->steps += steps;
-    other->steps -= steps;
-    return one->block == other->block && one->steps >= least && other->steps >= least &&
-           try_pieces(p, pieces, count);
-}
-
-/* On in the same direction, by twice as many while that is better. */
-static void shift_on(struct polish *p, uint32_t run, int32_t steps)
-{
-    for (int32_t times = 2; times > 0;)
-        times = try_shift(p, run, times * steps) ? 2 * times : times / 2;
-}
-
-static bool try_shifts(struct polish *p)
-{
-    static const int32_t by[] = {1, -1, 2, -2, 4, -4};
-    for (uint32_t i = 0; i + 1 < p->now.run_count; i++)
-        for (size_t k = 0; k < sizeof by / sizeof by[0]; k++)
-            if (try_shift(p, i, by[k])) {
-                shift_on(p, i, by[k]);
-                return true;
-            }
-    return false;
-}
-
-/* So many steps at one end of a run under another policy: one run more. */
-static bool try_end(struct polish *p, uint32_t run, bool first, int32_t steps,
-                    const struct hb_remat *remat)
-{
-    struct piece pieces[HB_PARTS_MAX];
-    uint32_t count = list_pieces(p, pieces);
-    memmove(&pieces[run + 1], &pieces[run], (count - run) * sizeof *pieces);
-    struct piece *own = &pieces[first ? run : run + 1], *rest = &pieces[first ? run + 1 : run];
-    own->remat = *remat;
-    own->steps = steps;
-    rest->steps -= steps;
-    p->least_part = HB_POLISH_WORTH_A_RUN;
-    bool better = try_pieces(p, pieces, count + 1);
-    p->least_part = 0;
-    return better;
-}
-
-/* So many steps at either end of a run, with one tensor in another state. */
-static bool try_ends(struct polish *p, uint32_t run, int32_t all, const struct hb_remat *remat)
-{
-    int32_t least = hb_sized_least_run(&p->spec), some[] = {least, all / 4, all / 2};
-    for (int i = 0; i < 6; i++)
-        if (some[i / 2] >= least && all - some[i / 2] >= least &&
-            (i < 2 || some[i / 2] > some[i / 2 - 1]) && try_end(p, run, i % 2, some[i / 2], remat))
-            return true;
-    return false;
-}
-
-/* Each tensor of a run by itself: in all of it, from what is better on, or (where ends is set) in
- * some steps at an end. */
-static bool try_tensors(struct polish *p, uint32_t run, bool ends)
-{
-    struct piece pieces[HB_PARTS_MAX];
-    struct move moves[MOST_MOVES];
-    uint32_t count = list_pieces(p, pieces), block = pieces[run].block;
-    uint32_t tensors = hb_menu_tensors(&p->spec.model.blocks[block]);
-    struct hb_remat own = as_names(&pieces[run].remat, tensors);
-    uint32_t made = is_free(p, block) ? list_moves(p, block, &own, moves) : 0;
-    bool better = false;
-    for (uint32_t k = 0; k < made && !is_over(p); k++) {
-        struct hb_remat r = moved(own, moves[k]);
-        if (!hb_menu_compiles(&p->spec, &r))
-            continue;
-        pieces[run].remat = r;
-        if (ends && try_ends(p, run, pieces[run].steps, &r))
-            return true;
-        if (!ends && try_pieces(p, pieces, count)) {
-            own = r;
-            better = true;
-        }
-    }
-    return better;
-}
-
-/* What the prices did not show, or where there are none. */
-static bool try_bare(struct polish *p)
-{
-    bool better = false;
-    for (uint32_t run = 0; run < p->now.run_count; run++)
-        better = try_tensors(p, run, false) || better;
-    if (better || !hb_sized_may_split(&p->spec))
-        return better;
-    if (try_shifts(p))
-        return true;
-    if (p->priced)
-        return false;
-    for (uint32_t run = 0; run < p->now.run_count && p->now.run_count < most_runs(p); run++)
-        if (try_tensors(p, run, true))
-            return true;
-    return false;
-}
-
 /* One block's neighbours at one distance, or those that are guessed. */
-static bool try_block(struct polish *p, uint32_t block, int depth)
+static bool try_block(struct hb_polishing *p, uint32_t block, int depth)
 {
     struct hb_search *s = p->s;
     uint32_t blocks = (uint32_t)p->spec.model.block_count;
     struct hb_segment segment;
     const char *why;
     for (uint32_t i = 0; i < blocks; i++)
-        make_tries(p, i, i == block, depth);
+        hb_polish_make_tries(p, i);
+    add_tries(p, block, depth);
     struct hb_arena_mark mark = hb_arena_mark(s->scratch);
     struct hb_segment_ask ask = {.spec = &p->spec,
                                  .menus = p->menus,
@@ -715,41 +533,79 @@ static bool try_block(struct polish *p, uint32_t block, int depth)
 }
 
 /* One tensor of each block in turn, then two, then what is guessed of both; then one by one. */
-static bool try_round(struct polish *p)
+static bool try_round(struct hb_polishing *p)
 {
     p->priced = false;
     p->ran = p->s->spreads ? p->ran : 0; /* there most is run without a price */
     memset(p->gains, 0, (size_t)p->spec.model.block_count * sizeof *p->gains);
-    for (int depth = 1; depth <= GUESSED; depth++)
+    for (int depth = 1; depth <= GUESSED && !hb_bare_has_short(p); depth++)
         for (uint32_t i = 0; i < (uint32_t)p->spec.model.block_count; i++)
-            if (is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))
+            if (hb_polish_is_free(p, i) && !hb_stop_now(p->s->ask->stop) && try_block(p, i, depth))
                 return true;
-    return try_bare(p);
+    return hb_bare(p);
+}
+
+/* From the choice; the best that a search around it comes to is the cell's. True: it is better. */
+static bool search_around(struct hb_polishing *p, uint32_t index,
+                          bool (*round)(struct hb_polishing *))
+{
+    struct hb_search *s = p->s;
+    const struct hb_choice *from = &s->choices[index];
+    double before = hb_search_value_of(s, from);
+    size_t blocks = (size_t)s->ask->spec->model.block_count;
+    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
+    p->now = *from;
+    p->value = before;
+    p->menus = hb_arena_alloc(s->scratch, blocks, sizeof *p->menus);
+    p->tries = hb_arena_alloc(s->scratch, blocks, sizeof *p->tries);
+    p->gains = hb_arena_alloc(s->scratch, blocks, sizeof *p->gains);
+    p->known = hb_arena_alloc(s->scratch, KNOWN_ROOM, sizeof *p->known);
+    for (int i = 0; i < MOST_ROUNDS && round(p); i++)
+        ;
+    hb_arena_rewind(s->scratch, mark);
+    s->polished[p->now.cell] = p->value;
+    if (p->value >= before)
+        return false;
+    hb_cells_put_run(s, &p->now);
+    return true;
+}
+
+static struct hb_polishing polishing_of(struct hb_search *s, const struct hb_choice *from)
+{
+    struct hb_polishing p = {.s = s, .share = hb_search_first_share(s, from->made)};
+    hb_search_priced_spec(s, from->cell, p.share, &p.spec);
+    p.least_steps = hb_sized_least_run(&p.spec);
+    return p;
 }
 
 bool hb_polish(struct hb_search *s, uint32_t index)
 {
     const struct hb_choice *from = &s->choices[index];
-    double before = hb_search_value_of(s, from);
-    bool known = s->polished[from->cell] > 0 && s->polished[from->cell] <= before;
-    if (!s->ask->polish || !s->plan->space.remat || known)
+    double *polished = &s->polished[from->cell];
+    if (!s->ask->polish || !s->plan->space.remat ||
+        (*polished > 0 && *polished <= hb_search_value_of(s, from)))
         return false;
-    size_t blocks = (size_t)s->ask->spec->model.block_count;
-    struct hb_arena_mark mark = hb_arena_mark(s->scratch);
-    struct polish p = {.s = s, .now = *from, .value = before};
-    p.menus = hb_arena_alloc(s->scratch, blocks, sizeof *p.menus);
-    p.tries = hb_arena_alloc(s->scratch, blocks, sizeof *p.tries);
-    p.gains = hb_arena_alloc(s->scratch, blocks, sizeof *p.gains);
-    p.known = hb_arena_alloc(s->scratch, KNOWN_ROOM, sizeof *p.known);
-    p.share = hb_search_first_share(s, from->made);
-    hb_search_priced_spec(s, from->cell, p.share, &p.spec);
-    for (int round = 0; round < MOST_ROUNDS && try_round(&p); round++)
-        ;
-    hb_arena_rewind(s->scratch, mark);
-    s->plan->counts.polished += !(s->polished[from->cell] > 0);
-    s->polished[from->cell] = p.value;
-    if (p.value >= before)
+    struct hb_polishing p = polishing_of(s, from);
+    s->plan->counts.polished += !(*polished > 0);
+    return search_around(&p, index, try_round);
+}
+
+static bool try_bare(struct hb_polishing *p)
+{
+    p->ran = 0;
+    return hb_bare(p);
+}
+
+bool hb_polish_short(struct hb_search *s, uint32_t index)
+{
+    const struct hb_choice *from = &s->choices[index];
+    double value = hb_search_value_of(s, from);
+    if (!s->ask->polish || !s->plan->space.remat || hb_search_by_memory(s) || s->cut_short == value)
         return false;
-    hb_cells_put_run(s, &p.now);
-    return true;
+    struct hb_polishing p = polishing_of(s, from);
+    p.least_steps = hb_sized_least_loop(&p.spec);
+    bool better = p.least_steps < hb_sized_least_run(&p.spec) && hb_sized_may_split(&p.spec) &&
+                  search_around(&p, index, try_bare);
+    s->cut_short = better ? p.value : value;
+    return better;
 }

@@ -134,6 +134,7 @@ struct hb_search {
     bool *relaxed;    /* by cell: the plan's relax_ns is known */
     double *polished; /* by cell: the best that a search around one came to; 0: none yet */
     bool beside;      /* another cell's best than the plan's was searched around */
+    double cut_short; /* the value of what was tried in short runs last (polish.h); 0: nothing */
     double carried;   /* the value of what was tried in other cells last (carry.h); 0: nothing */
     uint64_t effort;  /* spent so far, in engine runs: see hb_search_spend */
     struct hb_cuts *cuts;    /* by cell, of steps as written and of those beyond the share */

@@ -35,10 +35,19 @@ bool hb_sized_may_split(const struct hb_spec *spec)
     return spec->stack.form == HB_FORM_SCAN && spec->mesh[HB_AX_PIPELINE] == 1;
 }
 
+static int32_t above_unroll(const struct hb_spec *spec, int32_t least)
+{
+    return spec->stack.unroll >= least ? (int32_t)spec->stack.unroll + 1 : least;
+}
+
 int32_t hb_sized_least_run(const struct hb_spec *spec)
 {
-    int32_t least = spec->compiler == HB_XLA_TPU ? 3 : 2;
-    return spec->stack.unroll >= least ? (int32_t)spec->stack.unroll + 1 : least;
+    return above_unroll(spec, spec->compiler == HB_XLA_TPU ? 3 : 2);
+}
+
+int32_t hb_sized_least_loop(const struct hb_spec *spec)
+{
+    return above_unroll(spec, 2);
 }
 
 /* A run that a search may make, or a block of the file. */

@@ -30,6 +30,9 @@ struct hb_sized {
  * that keep q, then layers that keep mlp_gate too, with attn_out on the host, data 4 and fsdp 16 of
  * v5p: of two 13.96 GiB, of three 12.91). */
 int32_t hb_sized_least_run(const struct hb_spec *spec);
+/* The shortest that is written as a loop: what XLA:TPU makes of two layers the engine says, and no
+ * sum. */
+int32_t hb_sized_least_loop(const struct hb_spec *spec);
 /* Only scans are cut into runs. */
 bool hb_sized_may_split(const struct hb_spec *spec);
 

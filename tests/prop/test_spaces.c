@@ -341,27 +341,39 @@ static const char *draw_real(struct hb_arena *arena, struct hb_rng *rng)
         strncmp(device, "tpu", 3) == 0 ? "xla-tpu" : "xla-gpu");
 }
 
-static void try_plan(struct hb_rng *rng, struct unit *u, struct around *out)
-{
-    struct hb_arena *arena = u->env.arena;
-    struct hb_node *root;
+struct drawn {
     struct hb_spec spec;
     struct hb_device device;
     struct hb_plan_ask ask;
     struct hb_plan plan;
-    const char *text = draw_real(arena, rng);
+};
+
+/* False: it is not simulated. */
+static bool find_plan(struct unit *u, const char *text, struct drawn *out)
+{
+    struct hb_arena *arena = u->env.arena;
+    struct hb_node *root;
     assert_true(hb_yaml_parse(arena, &u->diag, "random", text, strlen(text), &root));
-    assert_true(hb_schema_from_node(arena, &u->diag, root, HB_SOURCE_DIR, &spec));
-    if (!hb_spec_supported(&u->diag, NULL, &spec))
+    assert_true(hb_schema_from_node(arena, &u->diag, root, HB_SOURCE_DIR, &out->spec));
+    if (!hb_spec_supported(&u->diag, NULL, &out->spec))
+        return false;
+    assert_true(hb_device_load(arena, &u->diag, HB_SOURCE_DIR, out->spec.hardware.device,
+                               (struct hb_loc){0}, &out->device));
+    hb_plan_ask_make(&u->env, &out->spec, &out->device, &out->ask);
+    out->ask.objective = HB_OBJ_TOKENS;
+    out->ask.most_alternatives = 0;
+    assert_true(hb_plan_find(arena, &out->ask, &out->plan));
+    return true;
+}
+
+static void try_plan(struct hb_rng *rng, struct unit *u, struct around *out)
+{
+    struct drawn d;
+    const char *text = draw_real(u->env.arena, rng);
+    if (!find_plan(u, text, &d))
         return;
-    assert_true(hb_device_load(arena, &u->diag, HB_SOURCE_DIR, spec.hardware.device,
-                               (struct hb_loc){0}, &device));
-    hb_plan_ask_make(&u->env, &spec, &device, &ask);
-    ask.objective = HB_OBJ_TOKENS;
-    ask.most_alternatives = 0;
-    assert_true(hb_plan_find(arena, &ask, &plan));
-    if (plan.found)
-        look_around(arena, rng, &ask, &plan, text, out);
+    if (d.plan.found)
+        look_around(u->env.arena, rng, &d.ask, &d.plan, text, out);
     else
         out->none++;
 }
@@ -389,9 +401,30 @@ static void test_nothing_lies_around(void **state)
     unit_end(&u);
 }
 
+/* A run of two layers on XLA:TPU has no price: it is found all the same. */
+static void test_runs_of_two(void **state)
+{
+    (void)state;
+    static const char text[] = "model: {preset: llama3.2-1b}\n"
+                               "batch: {global: 32, seq: 8192}\n"
+                               "mesh: {fsdp: 16}\n"
+                               "hardware: {device: tpu-v5e, count: 16}\n"
+                               "compiler: xla-tpu\n";
+    struct unit u;
+    struct drawn d;
+    unit_start(&u);
+    assert_true(find_plan(&u, text, &d) && d.plan.found);
+    int32_t least = INT32_MAX;
+    for (uint32_t i = 0; i < d.plan.best.run_count; i++)
+        least = d.plan.best.runs[i].steps < least ? d.plan.best.runs[i].steps : least;
+    assert_int_equal(least, 2);
+    unit_end(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_agrees_with_brute_force),
-                                       cmocka_unit_test(test_nothing_lies_around)};
+                                       cmocka_unit_test(test_nothing_lies_around),
+                                       cmocka_unit_test(test_runs_of_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
