@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/str.h"
 
 bool hb_device_is_path(const char *name)
@@ -44,15 +45,24 @@ static const char *meant_by(const char *const *names, const char *word)
     return NULL;
 }
 
+/* As its profile is named: what sweeps ask of each cell, without a list of all. */
+static bool is_whole(struct hb_arena *arena, const char *data_dir, const char *word)
+{
+    return word[0] && word[0] != '.' && !strchr(word, '/') &&
+           hb_file_regular(hb_arena_printf(arena, "%s/hw/db/%s.yaml", data_dir, word));
+}
+
 const char *hb_device_resolve(struct hb_arena *arena, const char *data_dir, const char *name,
                               const char **out_near)
 {
-    const char *const *names = hb_device_list(arena, data_dir, NULL);
     char *word = hb_arena_strdup(arena, name);
     for (char *c = word; *c; c++)
         *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
-    const char *found = names[0] ? meant_by(names, word) : name;
     *out_near = NULL;
+    if (is_whole(arena, data_dir, word))
+        return word;
+    const char *const *names = hb_device_list(arena, data_dir, NULL);
+    const char *found = names[0] ? meant_by(names, word) : name;
     if (found)
         return found;
     const char *words[2 * MOST_NAMES + ALIASES + 1];
