@@ -486,6 +486,7 @@ struct hb_spec {
     /* Of the planner's floors: a name keeps nothing that its readers would make. Not a key. */
     bool merged;
     enum hb_share share; /* not a key */
+    bool depth_first;    /* XLA's first order; where products are spread; not a key */
     int as_order;        /* HB_OWN_ORDER ...; not a key */
 };
 

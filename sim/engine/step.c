@@ -8,6 +8,8 @@
 #include "sim/engine/caching.h"
 #include "sim/engine/heap_cuda.h"
 #include "sim/graph/link.h"
+#include "sim/graph/step.h"
+#include "sim/ir/lower.h"
 
 enum { ROUND_BYTES = 16384 };
 
@@ -25,10 +27,22 @@ bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
     return check_total(diag, total, p->name);
 }
 
+bool hb_step_spread(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                    struct hb_program *p)
+{
+    struct hb_step_orders orders;
+    struct hb_spec own = *spec;
+    if (!p->spreads || spec->share != HB_SHARE_ASKED || p->share != HB_SHARE_ASKED)
+        return true;
+    hb_step_orders_find(arena, p, &orders);
+    own.depth_first = orders.choice.bytes[HB_ORDER_POST] < orders.choice.bytes[HB_ORDER_LIST];
+    return !own.depth_first || hb_lower(arena, diag, &own, p);
+}
+
 static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_rank_ask *ask, struct hb_program *p, struct hb_memory *m)
 {
-    if (!hb_step_lower(arena, diag, spec, ask, p))
+    if (!hb_step_lower(arena, diag, spec, ask, p) || !hb_step_spread(arena, diag, spec, p))
         return false;
     if (!ask->storages && !hb_step_check_total(diag, p)) /* of others it was, as they were served */
         return false;

@@ -140,15 +140,24 @@ bool hb_spread_is_down(const struct hb_body *b, const struct hb_step_op *s)
     return maker >= 0 && b->y->steps[maker].op == HB_OP_ELEMENTWISE;
 }
 
-/* A gathered weight lies as products of its own input want it or as those of gradients do, and is
- * turned for the others (plain-h100-032-phimoe: bf16[16,4096,6400] at 96, 103 and, down's for the
- * activation's gradient, 105). */
+/* The dimension that was gathered last lies outermost in a gathered weight. A product sums over the
+ * experts and, inside of these, over the weight's input, or its output on the way back: it reads
+ * what lies otherwise turned (plain-h100-032-phimoe, over fsdp: bf16[16,4096,6400] at 96, 103 and,
+ * down's for the activation's gradient, 105; rfew-075, the experts gathered last: none on the way
+ * forward, all three back; each of eight more dumps turns the same). */
+static bool is_read_turned(const struct hb_leaf *l, bool back)
+{
+    return l->expert_ways > 1 ? back : l->gather_dim == l->rank - (back ? 1 : 2);
+}
+
 uint32_t hb_spread_weight(struct hb_body *b, const struct hb_step_op *s, uint32_t w, bool back)
 {
     uint32_t *turned = &b->turned[s->leaf - b->y->first_leaf];
     if (s->spread == 0 || b->lo->p->bufs[w].category != HB_CAT_COMMUNICATION)
         return w;
-    uint32_t out = back && *turned != HB_NONE ? *turned : hb_body_turn_weight(b, s->leaf, w);
+    uint32_t out = w;
+    if (is_read_turned(&b->lo->leaves[s->leaf], back))
+        out = back && *turned != HB_NONE ? *turned : hb_body_turn_weight(b, s->leaf, w);
     *turned = back ? out : HB_NONE;
     return out;
 }
@@ -158,49 +167,53 @@ static bool hides(const struct hb_body *b, const struct hb_step_op *s)
     return b->own_stacks ? makes_both(b) : hb_weight_grad_partial(b->lo, &b->lo->leaves[s->leaf]);
 }
 
-/* What all layers keep, if they are like this one. */
-static double kept_bytes(const struct hb_body *b)
-{
-    double input = (double)hb_shape_plain_bytes(&b->y->values[b->y->input].shape);
-    return (double)b->lo->input_bytes * (double)hb_saved_bytes(b->saved, b->y) / input;
-}
-
-/* Whether so much of what the compiler's limit leaves beside arguments is taken: by what is spread,
- * of all layers of a unit (gpt-oss-20b, fsdp 32: ten by expert, two as rows, 48.2 GiB), all layers'
+/* Whether half of what the compiler's limit leaves beside arguments is taken: by what is spread, of
+ * all layers of a unit (gpt-oss-20b, fsdp 32: ten by expert, two as rows, 48.2 GiB), all layers'
  * gradients, their sums, stacks turned for gathers, layers' inputs and what they keep. */
-static bool is_full(const struct hb_body *b, const struct hb_step_op *s, double part)
+static bool is_half_full(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
     const struct hb_optim *o = &lo->spec->optimizer;
     const struct hb_shape *in = &b->y->values[s->in[0]].shape;
     const struct hb_shape *out = &b->y->values[s->out[0]].shape;
     double width = (double)in->dim[in->rank - 1], hidden = (double)out->dim[out->rank - 1];
-    double rows = (double)in->dim[0] * (double)s->spread;
     double unit = (double)b->y->block->unit * hb_dtype_bits(lo->compute);
-    double taken = unit * rows * (3 * hidden + 2 * width);
-    int grad = hb_dtype_bits(hb_weight_grad_dtype(lo)), states = 0;
-    int weight = hb_dtype_bits(lo->spec->precision.params);
+    double taken = unit * (double)in->dim[0] * (double)s->spread * (3 * hidden + 2 * width);
+    int grad = hb_dtype_bits(hb_weight_grad_dtype(lo));
+    int weight = hb_dtype_bits(lo->spec->precision.params), states = weight;
     for (int i = 0; i < o->moment_count; i++)
         states += hb_dtype_bits(o->moments[i]);
-    states += weight;
     int sum = lo->leaves[s->leaf].accum != HB_NONE ? hb_dtype_bits(HB_DT_F32) : 0;
     double elements = (double)lo->stacked_grad_bytes * CHAR_BIT / grad;
+    double input = (double)hb_shape_plain_bytes(&b->y->values[b->y->input].shape);
+    double layers = (double)lo->input_bytes / input;
     taken += elements * (grad + sum + weight);
-    taken += kept_bytes(b) * CHAR_BIT;
+    taken += layers * (double)hb_saved_bytes(b->saved, b->y) * CHAR_BIT;
     const struct hb_program none = {.compiler = lo->spec->compiler};
     double limit = (double)hb_again_limit(&none, lo->hbm_bytes, false) * CHAR_BIT;
-    return taken > part * (limit - elements * states);
+    return taken > (limit - elements * states) / 2;
 }
 
-/* So do the gradients of gate and up, even where the wider ones do not fit twice, where a weight
- * comes by two collectives, or the tokens' are summed (24 of 25 layers), or half of the limit is
- * taken (18 of 19): XLA then puts the router's gradient behind both products, since it makes less
- * (its log, kDecreaseMemory), and the second product goes before the first one's rows, which are
- * ready a microsecond later; else that microsecond is filled. */
+/* What attention makes again for its own backward pass alone stands ready then, too: the router's
+ * product, which is short, fills a wait for its gathers, and is not there later. */
+static bool keeps_attention(const struct hb_body *b)
+{
+    static const unsigned attention = 1u << HB_TN_ATTN_OUT | 1u << HB_TN_ATTN_CTX;
+    const struct hb_remat *r = &b->y->block->remat;
+    return r->policy == HB_POLICY_NAMES && ((r->save | r->offload) & attention) &&
+           b->y->block->moe.shared_experts == 0;
+}
+
+/* What comes between the products through up and gate, which are as long as each other, is decided
+ * by what is short enough for the microsecond after which the first one's rows could be made: the
+ * router's gradient, or nothing if it came before; then the second product is next, and both rows
+ * stand. So it is where a weight comes by two collectives, where the tokens' gradients are summed,
+ * where half of the limit is taken, from when on XLA defers what makes more (its log,
+ * kDecreaseMemory), and where attention is kept (of 62 layers three differ). */
 static bool turns_siblings(const struct hb_body *b, const struct hb_step_op *s)
 {
     return b->lo->leaves[s->leaf].expert_ways > 1 || hb_ways(b->lo, HB_AX_TENSOR) > 1 ||
-           is_full(b, s, 0.5);
+           keeps_attention(b) || is_half_full(b, s);
 }
 
 /* The products whose results the activation is made of that s reads, one after the other. */
@@ -269,6 +282,21 @@ static void make_activation(struct hb_body *b, const struct hb_step_op *s)
     hb_emit(b->lo, &e);
 }
 
+/* Where XLA begins with the depth-first order the router's product is the last of those that are
+ * ready behind the activation, and the first one's rows come before the outputs again (mixtral over
+ * 8, 16: at 8 layers; over 32 and 64 with 2,048 tokens, with 4,096 the list and none: 8 of 8 logs).
+ */
+static void turn_ahead(struct hb_body *b, const struct hb_step_op *act,
+                       const struct hb_step_op *reader)
+{
+    int at = 0;
+    const struct hb_step_op *first = next_hidden(b, reader, &at);
+    if (!b->lo->spec->depth_first || !hides(b, reader) || turns_siblings(b, first))
+        return;
+    b->rows[act->out[0]] = turn(b, reader, act->out[0], false);
+    b->rows_grad[first->out[0]] = turn(b, first, first->out[0], true);
+}
+
 void hb_spread_hidden(struct hb_body *b, const struct hb_step_op *s, const uint32_t *made)
 {
     const struct hb_step_op *reader = NULL;
@@ -290,6 +318,7 @@ void hb_spread_hidden(struct hb_body *b, const struct hb_step_op *s, const uint3
     for (int i = 0; i < s->in_count; i++)
         join_gradient(b, &e, reader, s->in[i], made[i]);
     end_fusion(b, &e);
+    turn_ahead(b, s, reader);
 }
 
 void hb_spread_read_weight(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)

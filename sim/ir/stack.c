@@ -104,12 +104,6 @@ void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
     }
 }
 
-/* As above, and a scan of one step is no loop either (tinyS/n_layers=1). */
-static bool loses_remat(const struct hb_group *g)
-{
-    return g->merged || (g->looped && g->inner == 0 && g->trips == 1);
-}
-
 static void build_layer(struct hb_lower *lo, struct hb_layer *y)
 {
     int64_t fsdp = hb_ways(lo, HB_AX_FSDP);
@@ -132,7 +126,7 @@ void hb_stack_build(struct hb_lower *lo, struct hb_stack_plan *plan)
     for (uint32_t i = 0; i < plan->count; i++) {
         struct hb_group *g = &plan->groups[i];
         struct hb_remat remat = g->layer.block->remat;
-        if (loses_remat(g))
+        if (g->merged)
             remat = (struct hb_remat){.policy = HB_POLICY_NONE};
         /* One outer trip is no loop, but the loop over its layers stays one. */
         if (g->trips == 1 && g->inner <= 1)

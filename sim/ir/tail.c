@@ -454,19 +454,15 @@ static uint32_t join_norm(struct tail *t, uint32_t *squares)
 /* The norm of all, which updates wait for. */
 static uint32_t add_norm(struct tail *t)
 {
-    uint32_t *squares = hb_arena_raw(t->h.arena, t->count, sizeof *squares), rest = 0;
+    uint32_t *squares = hb_arena_raw(t->h.arena, t->count, sizeof *squares);
     for (uint32_t i = 0; i < t->count; i++)
         squares[i] = t->grads[i].op == HB_NONE ? HB_NONE : square(t, &t->grads[i]);
     uint32_t joint = t->joins ? join_norm(t, squares) : HB_NONE, all = add(t, 1, HB_NONE);
-    for (uint32_t i = 0; i < t->count; i++) {
-        bool apart = t->grads[i].matrix;
-        if (apart)
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->grads[i].matrix)
             hb_hide_read(&t->h, squares[i]);
-        rest += apart;
-    }
-    uint32_t total = add(t, 0.1, rest ? send(t, SUM_ALL, all, 4 * t->count, t->parts) : all);
-    if (t->joins)
-        hb_hide_read(&t->h, joint);
+    uint32_t total = add(t, 0.1, send(t, SUM_ALL, all, 4 * t->count, t->parts));
+    hb_hide_read(&t->h, joint);
     for (uint32_t i = 0; i < t->count; i++)
         hb_hide_read(&t->h, squares[i]);
     return total;
