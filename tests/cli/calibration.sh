@@ -41,7 +41,7 @@ while read -r compiler most; do
     ok "$compiler: half are at most $most % wide ($(summary median_width_pct))" is_narrow "$most"
 done <<END
 tpu 19.4
-cuda 12.2
+cuda 13.2
 rocm 11
 END
 
