@@ -452,7 +452,7 @@ int64_t hb_nodes_layers_ns(const struct hb_search *s, const struct hb_layers_ask
     own.cell_spec = &spec;
     spec.share = HB_SHARE_EXCEEDED;
     int64_t beyond_ns = hb_bound_layers(s->scratch, &own);
-    if (beyond_ns <= known_ns && beyond_ns < INT64_MAX)
+    if (beyond_ns <= known_ns)
         return 0;
     spec.share = HB_SHARE_KEPT;
     return hb_smaller(beyond_ns, hb_bound_layers(s->scratch, &own));

@@ -91,8 +91,9 @@ static bool is_accumulator(const struct hb_program *p, const struct hb_live *liv
         return false;
     for (uint32_t l = 0; l < p->loop_count; l++) {
         const struct hb_loop *loop = &p->loops[l];
-        if (loop->parent == HB_NONE && p->ops[loop->first_op].phase != HB_PHASE_OPTIMIZER)
-            return live->start < (int64_t)loop->first_op && live->end >= (int64_t)loop->end_op;
+        if (loop->parent == HB_NONE && live->start < (int64_t)loop->first_op &&
+            live->end >= (int64_t)loop->end_op)
+            return true;
     }
     return false;
 }
@@ -560,8 +561,7 @@ static bool stops_compute(const struct hb_program *p, const struct hb_loop *l, u
     uint32_t before = gather, behind = next_on_compute(p, l, gather + 1);
     while (before > l->first_op && (before == gather || next_on_compute(p, l, before) != before))
         before--;
-    return behind < l->end_op && before < gather && reads_of(p, gather, before) &&
-           reads_of(p, behind, gather);
+    return behind < l->end_op && reads_of(p, gather, before) && reads_of(p, behind, gather);
 }
 
 /* A gather of that name in the loop for which compute stands still; HB_NONE: it does not, or

@@ -55,11 +55,6 @@ static uint32_t next_op(const struct form *f, uint32_t at)
     return at;
 }
 
-static bool is_same_op(const struct hb_op *a, const struct hb_op *b)
-{
-    return a->kind == b->kind && a->stream == b->stream && a->phase == b->phase;
-}
-
 /* Whether the parts' program has the sample's ops in the sample's order, of the ends no more. Where
  * the first block's policy decides on it, or policies of several blocks together, peaks may agree
  * for these parts and not for others (32 layers on v5e, dots_no_batch first: the head's gradient
@@ -76,7 +71,7 @@ static bool has_form(const struct hb_building *w, const struct hb_part *parts, u
     for (uint32_t i = next_op(&sample, 0); i < w->a.op_count; i = next_op(&sample, i + 1)) {
         const struct hb_op *op = &w->a.ops[i];
         bool ends = w->o.op_owner[i] == HB_ENDS;
-        bool same = at < p->op_count && is_same_op(&p->ops[at], op) &&
+        bool same = at < p->op_count && p->ops[at].kind == op->kind &&
                     (!ends || hb_str_same(p->ops[at].name, op->name));
         if (!same && !ends)
             return false;

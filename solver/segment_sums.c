@@ -22,7 +22,6 @@ static void lend_end(struct hb_building *w, uint32_t root)
 /* Adds a root of the ends to what lives at each op. */
 static bool add_end(struct hb_building *w, const struct hb_outline_root *r, int64_t *const *at)
 {
-    int32_t last = (int32_t)w->a.op_count - 1;
     int kind = hb_building_kind(w, r->buf);
     if (!hb_building_counts(w, r->buf))
         return true;
@@ -36,7 +35,8 @@ static bool add_end(struct hb_building *w, const struct hb_outline_root *r, int6
         return true;
     }
     at[kind][r->start < 0 ? 0 : r->start] += bytes;
-    at[kind][(r->end > last ? last : r->end) + 1] -= bytes;
+    if (r->end < (int32_t)w->a.op_count)
+        at[kind][r->end + 1] -= bytes;
     return true;
 }
 
@@ -61,7 +61,7 @@ static bool sum_ends(struct hb_building *w)
     struct hb_segment *s = w->s;
     int64_t *at[HB_BYTES_KINDS];
     for (int k = 0; k < HB_BYTES_KINDS; k++) {
-        at[k] = hb_arena_alloc(w->arena, (size_t)ops + 2, sizeof *at[k]);
+        at[k] = hb_arena_alloc(w->arena, (size_t)ops + 1, sizeof *at[k]);
         s->live[k] = hb_arena_alloc(w->arena, s->slot_count, sizeof *s->live[k]);
     }
     s->fixed[HB_BYTES_DEVICE] = w->a.argument_extra_bytes;

@@ -113,6 +113,9 @@ static void check_below(const struct space *s, const struct hb_plan *none,
     assert_true(!alone.found || !(plain.best.value < value || plain.best.value > value));
     assert_true(!alone.found || !(below.best.value < value || below.best.value > value));
     assert_int_equal(below.counts.node_floors, 0);
+    /* What the layers exclude, they exclude. */
+    for (uint32_t i = 0; i < below.space.cell_count; i++)
+        assert_true(below.rows[i].fate != HB_FATE_NODE_BOUND || below.rows[i].value < INFINITY);
 }
 
 static void check_excluded(const struct space *s, int64_t budget_bytes, int64_t least_bytes)

@@ -115,12 +115,42 @@ static bool draw_case(struct unit *u, struct hb_rng *rng, int number, struct spa
                           (struct hb_loc){0}, &space->device);
 }
 
+/* With another objective and what is known of floors. */
+static void search_other(const struct hb_plan_ask *ask, const struct hb_plan *known, uint64_t *sum)
+{
+    struct hb_plan_ask other = *ask;
+    struct hb_plan plan;
+    other.objective = ask->objective == HB_OBJ_MEMORY ? HB_OBJ_TOKENS : HB_OBJ_MEMORY;
+    other.other = known;
+    assert_true(hb_plan_find(ask->env->arena, &other, &plan));
+    *sum = mix_plan(*sum, &plan);
+}
+
+/* With more room and what is known; then with less of that, as prices are asked for. */
+static void search_more(const struct hb_plan_ask *ask, const struct hb_plan *known, int number,
+                        uint64_t *sum)
+{
+    struct hb_plan_ask more = *ask;
+    struct hb_plan above, below;
+    more.like = known;
+    more.near = number % CASES == 0;
+    more.value_only = number % CASES == 1;
+    more.budget_bytes += more.budget_bytes / 8;
+    assert_true(hb_plan_find(ask->env->arena, &more, &above));
+    *sum = mix_plan(*sum, &above);
+    if (ask->objective == HB_OBJ_MEMORY || !above.found || above.status == HB_PLAN_LIMIT)
+        return;
+    more.above = &above;
+    more.budget_bytes = ask->budget_bytes + ask->budget_bytes / 64;
+    assert_true(hb_plan_find(ask->env->arena, &more, &below));
+    *sum = mix_plan(*sum, &below);
+}
+
 /* With little effort; some as far as it goes, some by what their menus have, some with a margin;
- * then once more, with more room and what is known. */
+ * then once more, with more room or for something else. */
 static void search(struct hb_plan_ask *ask, int number, struct hb_plan *out, uint64_t *sum)
 {
     static const enum hb_objective objectives[] = {HB_OBJ_TOKENS, HB_OBJ_STEP_TIME, HB_OBJ_MEMORY};
-    struct hb_plan again;
     ask->objective = objectives[number / 5 % 3];
     ask->most_effort = number % CASES == 1 ? 0 : MOST_EFFORT;
     ask->most_policies = number % CASES == 1 ? 2 : 0;
@@ -131,14 +161,9 @@ static void search(struct hb_plan_ask *ask, int number, struct hb_plan *out, uin
     assert_true(hb_plan_find(ask->env->arena, ask, out));
     *sum = mix_plan(*sum, out);
     if (number % CASES > 3)
-        return;
-    struct hb_plan_ask more = *ask;
-    more.like = out;
-    more.near = number % CASES == 0;
-    more.value_only = number % CASES == 1;
-    more.budget_bytes += more.budget_bytes / 8;
-    assert_true(hb_plan_find(ask->env->arena, &more, &again));
-    *sum = mix_plan(*sum, &again);
+        search_other(ask, out, sum);
+    else
+        search_more(ask, out, number, sum);
 }
 
 /* Draws on from rng until there is a space. */
