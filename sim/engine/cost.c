@@ -217,7 +217,7 @@ static int64_t kernel_ns(const struct hb_cost *cost, const struct hb_op *op)
 
 static int64_t limit_ns(int64_t ns)
 {
-    return ns < 0 ? 0 : ns > HB_COST_MAX_NS ? HB_COST_MAX_NS : ns;
+    return hb_larger(0, hb_smaller(ns, HB_COST_MAX_NS));
 }
 
 static int64_t group_ns(const struct hb_cost *cost, enum hb_axis axis, int64_t size,

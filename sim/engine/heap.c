@@ -190,8 +190,8 @@ static void give_gap(struct gaps *g, int64_t offset, int64_t end)
         above->offset = offset;
     if (joins_above && joins_below) {
         above[-1].end = above->end;
-        memmove(above, above + 1, (g->count - low - 1) * sizeof *above);
         g->count--;
+        memmove(above, above + 1, (g->count - low) * sizeof *above);
     } else if (joins_below) {
         above[-1].end = end;
     } else if (!joins_above) {

@@ -234,7 +234,7 @@ static void read_again(struct maker *m, const struct hb_op *op)
  * equals the first of the tree goes first. */
 static void note_copy(struct maker *m, const struct hb_op *op)
 {
-    enum { TABLE = 3 * 8 + 4 };
+    enum { TABLE = 28 };
     hb_graph_add_value(m->g, TABLE);
     uint32_t root = m->root[hb_maker_refs(m, op)[op->read_count]],
              done = hb_parts_read(m, root, HB_NONE);
