@@ -164,7 +164,8 @@ class House:
         self.objects = os.path.join(tree, "mutant")
         self.reach_file = os.path.join(self.objects, "reach.json")
         self.which, self.kills = "", collections.Counter({(f, "golden_steps"): 3 for f in FOLDERS} | {
-            ("solver", "golden_searches"): 3, ("sim/graph", "golden_orders"): 30})
+            ("solver", "golden_searches"): 3, ("solver", "unit/test_told_bounds"): 30, ("solver", "unit/test_told_plans"): 30,
+            ("sim/graph", "golden_orders"): 30})
         self.sure = set()  # tests that killed, and pass without a mutant
         self.compiler = shlex.split(os.environ.get("CC", "cc")) + list(more)
 
