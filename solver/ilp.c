@@ -526,6 +526,8 @@ static void add_side(struct proof *x, struct hb_lp *lp, int row, double sign, do
     lp->rows[lp->row_count++] = (struct hb_lp_row){least, lp->entry_count};
 }
 
+/* Of an equation the lower side alone: fewer rows prove less, never more, and no proof needed the
+ * other. */
 static struct hb_lp make_branch(struct proof *x)
 {
     const struct ilp *p = x->p;
@@ -536,7 +538,7 @@ static struct hb_lp make_branch(struct proof *x)
         int type = glp_get_row_type(p->lp, row);
         if (type != GLP_UP)
             add_side(x, &lp, row, 1, glp_get_row_lb(p->lp, row));
-        if (type == GLP_UP || type == GLP_FX)
+        else
             add_side(x, &lp, row, -1, -glp_get_row_ub(p->lp, row));
     }
     return lp;
