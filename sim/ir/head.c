@@ -431,6 +431,8 @@ bool hb_head_waits(const struct hb_lower *lo)
         return is_behind(lo);
     if (keeps_and_fetches(lo) || is_ring_behind(lo))
         return true;
+    if (hb_sequence_both_by_rows(lo) && hb_sequence_gathers_known(lo))
+        return hb_sequence_gathers_taken(lo) & (HB_GATHERS_POST | HB_GATHERS_DEPTH);
     if (is_tied_early(lo))
         return false;
     if (is_update_slow(lo) || hb_sequence_post_tensor(lo))

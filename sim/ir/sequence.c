@@ -18,6 +18,7 @@
 #include "base/size.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
+#include "sim/ir/loss_pass.h"
 #include "sim/ir/order.h"
 #include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
@@ -185,10 +186,18 @@ static bool is_accumulated(const struct hb_lower *lo)
     return hb_weight_gathers_plain(lo) && hb_accumulates(lo);
 }
 
+bool hb_sequence_both_by_rows(const struct hb_lower *lo)
+{
+    return lo->head == lo->embed && hb_loss_gathers_rows(lo) && !hb_gathers_beside(lo) &&
+           !hb_head_own_loss(lo) && !hb_copies_queued(lo) && !hb_begins_mixed(lo) &&
+           !hb_block_mixes(&lo->spec->model.blocks[lo->spec->model.block_count - 1]);
+}
+
 bool hb_sequence_gathers_known(const struct hb_lower *lo)
 {
     bool gathers = hb_weight_gathers_apart(lo) || is_accumulated(lo);
-    return gathers && is_plain_over_fsdp(lo) && hb_ways(lo, HB_AX_TENSOR) == 1;
+    bool known = is_plain_over_fsdp(lo) || hb_sequence_both_by_rows(lo);
+    return gathers && known && hb_ways(lo, HB_AX_TENSOR) == 1;
 }
 
 /* Nothing but the layers' inputs is kept. */

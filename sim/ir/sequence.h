@@ -33,6 +33,10 @@ enum hb_gathers_order {
     HB_GATHERS_POST = 16        /* post-order: in bf16 the logits' gradient waits as well */
 };
 
+/* A tied head that comes by rows: its gradient waits for the layers unless the list is taken (2,560
+ * to 3,840 wide, fsdp 64 to 256 of v6e: six of six in post-order or depth-first; eight of 2,048
+ * tokens, list, depth, post 14.04 14.84 14.88 GiB: at once). */
+bool hb_sequence_both_by_rows(const struct hb_lower *lo);
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 /* A mask of those; where it is known, else 0. */
 int hb_sequence_gathers_taken(const struct hb_lower *lo);
