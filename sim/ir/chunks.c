@@ -143,12 +143,14 @@ static struct whole chunk_head_grad(struct hb_lower *lo, const struct hb_loss_pa
     return w;
 }
 
-static void sum_chunk(struct hb_lower *lo, struct whole w, uint32_t sum)
+/* Once. */
+static void sum_chunk(struct hb_lower *lo, struct whole *w, uint32_t sum)
 {
-    if (w.full == HB_NONE)
+    if (w->full == HB_NONE)
         return;
-    hb_emit_grad_sum(lo, "sum gradient of the head", w.full, w.part);
-    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "add gradient of the chunk", w.part, sum);
+    hb_emit_grad_sum(lo, "sum gradient of the head", w->full, w->part);
+    hb_emit_simple(lo, HB_OP_ELEMENTWISE, "add gradient of the chunk", w->part, sum);
+    w->full = HB_NONE;
 }
 
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
@@ -177,15 +179,14 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     bool at_once = is_gpu(lo) || beside(lo) > 1 || !hb_loss_gathers_rows(lo);
     if (first)
         w = chunk_head_grad(lo, c, room, sum);
-    if (first && at_once)
-        sum_chunk(lo, w, sum);
+    if (at_once)
+        sum_chunk(lo, &w, sum);
     uint32_t part = hb_loss_grad_through(lo, c);
     uint32_t op = hb_emit_simple(lo, HB_OP_COPY, "gradient of the chunk into its stack", part, gx);
     lo->p->ops[op].moved_bytes = 2.0 * (double)lo->p->bufs[part].bytes;
     if (!first)
         w = chunk_head_grad(lo, c, room, sum);
-    if (!first || !at_once)
-        sum_chunk(lo, w, sum);
+    sum_chunk(lo, &w, sum);
 }
 
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them

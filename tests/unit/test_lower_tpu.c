@@ -501,9 +501,30 @@ static void whole_heads_are_summed(void **state)
     assert_int_equal(bytes_of(&words, whole), 4LL * 1024 * 32000);
 }
 
+/* rows--v6e,2304,f64,c1: bf16[64,36,V] in tiles of eight rows, then bf16[2304,V]; none on v5p,
+ * which sums what is padded. On v5e (rows--v5e,2560,f128,c1) the head's gradient follows that of
+ * its input. */
+static void heads_come_by_rows(void **state)
+{
+    (void)state;
+    const char *by = "head, gathered by rows", *f = "mesh.fsdp=64", *b = "batch.global=128";
+    const char *odd = "model.d_model=2304", *v6e = "hardware.device=tpu-v6e";
+    const char *v5e = "hardware.device=tpu-v5e", *whole = "head, gradient before its sum";
+    struct low rows = DENSE(f, b, odd, v6e), even = DENSE(f, b, "model.d_model=4096", v6e);
+    struct low sums = DENSE(f, b, odd, "hardware.device=tpu-v5p"), e = DENSE(f, b, odd, v5e);
+    struct low at_once = DENSE(f, b, "model.d_model=4096", v5e);
+    assert_int_equal(buf_of(&rows, by)->bytes, 2LL * 64 * 40 * 32000);
+    assert_int_equal(find(&even, by), HB_NONE);
+    assert_int_equal(find(&sums, by), HB_NONE);
+    assert_false(lives_at(&e, "head, gathered", "gradient of the head"));
+    assert_true(lives_at(&at_once, "head, gathered", "gradient of the head"));
+    assert_int_not_equal(find(&e, whole), HB_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(heads_come_by_rows),
         TEST(whole_heads_are_summed),
         TEST(a_narrow_product_has_narrow_gradients),
         TEST(one_sequence_scatters),
