@@ -10,7 +10,6 @@
 #include "base/str.h"
 #include "sim/engine/interval.h"
 #include "sim/engine/step.h"
-#include "sim/graph/link.h"
 #include "solver/bound.h"
 #include "solver/ilp.h"
 #include "solver/menu.h"
@@ -333,8 +332,7 @@ static bool lower_choice(struct hb_search *s, const struct hb_choice *c, struct 
     hb_search_cell_spec(s, c->cell, &cell);
     hb_space_parts_spec(s->scratch, &cell, s->plan->menus, c->runs, c->run_count, spec);
     hb_diag_init(&diag, s->scratch);
-    return hb_link_lower(s->scratch, &diag, spec, out) &&
-           hb_step_spread(s->scratch, &diag, spec, out);
+    return hb_step_link(s->scratch, &diag, spec, out);
 }
 
 /* With its upper end where that is asked for. */

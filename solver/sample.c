@@ -7,7 +7,6 @@
 #include "sim/engine/measure.h"
 #include "sim/engine/run.h"
 #include "sim/engine/step.h"
-#include "sim/graph/link.h"
 
 /* Ops of all programs that are run: bounds the time, whatever the machine. */
 enum { POLICIES_OF_A_CELL = 3, MOST_OPS = 40000 };
@@ -50,8 +49,7 @@ static bool run_candidate(struct sample *s, struct hb_candidate *c)
         hb_arena_rewind(s->scratch, mark);
         return measured;
     }
-    bool ok =
-        hb_link_lower(s->scratch, &diag, &spec, &p) && hb_step_spread(s->scratch, &diag, &spec, &p);
+    bool ok = hb_step_link(s->scratch, &diag, &spec, &p);
     if (ok) {
         hb_run_memory(s->scratch, &p, &memory);
         c->peak_bytes = memory.peak_bytes;

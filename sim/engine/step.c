@@ -27,8 +27,10 @@ bool hb_step_check_total(struct hb_diag *diag, const struct hb_program *p)
     return check_total(diag, total, p->name);
 }
 
-bool hb_step_spread(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                    struct hb_program *p)
+/* Where products are spread XLA:GPU's second pass keeps what its first order begins with: lowers
+ * the step anew where that is not the list's, for which p was made. */
+static bool lower_spread(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                         struct hb_program *p)
 {
     struct hb_step_orders orders;
     struct hb_spec own = *spec;
@@ -39,10 +41,16 @@ bool hb_step_spread(struct hb_arena *arena, struct hb_diag *diag, const struct h
     return !own.depth_first || hb_lower(arena, diag, &own, p);
 }
 
+bool hb_step_link(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                  struct hb_program *out)
+{
+    return hb_link_lower(arena, diag, spec, out) && lower_spread(arena, diag, spec, out);
+}
+
 static bool run_rank(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                      const struct hb_rank_ask *ask, struct hb_program *p, struct hb_memory *m)
 {
-    if (!hb_step_lower(arena, diag, spec, ask, p) || !hb_step_spread(arena, diag, spec, p))
+    if (!hb_step_lower(arena, diag, spec, ask, p) || !lower_spread(arena, diag, spec, p))
         return false;
     if (!ask->storages && !hb_step_check_total(diag, p)) /* of others it was, as they were served */
         return false;

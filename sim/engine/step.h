@@ -13,10 +13,9 @@ struct hb_diag;
 bool hb_step_run(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
                  struct hb_program *out_program, struct hb_memory *out_memory);
 
-/* Where products are spread XLA:GPU's second pass keeps what its first order begins with: lowers
- * the step anew where that is not the list's, for which p was made. */
-bool hb_step_spread(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
-                    struct hb_program *p);
+/* hb_link_lower, and anew where XLA:GPU begins with another order. */
+bool hb_step_link(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,
+                  struct hb_program *out);
 
 /* The peak that hb_step_run tells, alone; as it says. */
 bool hb_step_peak(struct hb_arena *arena, struct hb_diag *diag, const struct hb_spec *spec,

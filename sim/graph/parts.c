@@ -193,7 +193,8 @@ struct hb_parts hb_parts_of_loss(struct maker *m, const struct hb_op *op)
  * all above counts twice (159 users, %multiply_subtract_fusion.5 all of 317). */
 void hb_parts_hand_out(struct maker *m, const struct hb_op *op, uint32_t at)
 {
-    bool ring = op->read_count > 0 && m->p->bufs[hb_maker_refs(m, op)[0]].category == HB_CAT_LOGITS;
+    bool ring =
+        op->kind == HB_OP_MATMUL && m->p->bufs[hb_maker_refs(m, op)[0]].category == HB_CAT_LOGITS;
     if (m->g->ops[at].value_count < 2 || (op->phase != HB_PHASE_OPTIMIZER && !ring))
         return;
     uint32_t last = HB_NONE, end = op->read_count + (ring ? 2 : op->write_count);

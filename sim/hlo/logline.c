@@ -80,6 +80,11 @@ static bool is_of(char c, const char *set)
     return c && strchr(set, c);
 }
 
+static size_t span_length(struct hb_span s)
+{
+    return (size_t)(s.end - s.at);
+}
+
 /* ---- text that was cut to a width ---- */
 
 enum { WIDTH_LEAST = 72, WIDTH_MOST = 250, FOLDS = 3, ALIKE = 3 };
@@ -107,7 +112,7 @@ size_t hb_log_fold_width(struct hb_span text)
     int times = 0;
     while (memchr(text.at, '\n', (size_t)(text.end - text.at))) { /* the last may be cut */
         struct hb_span line = take_text_line(&text);
-        size_t len = (size_t)(line.end - line.at);
+        size_t len = span_length(line);
         if (len && is_within(line.end[-1]))
             times = len > most ? 1 : times + (len == most);
         most = len > most ? len : most;
@@ -338,11 +343,6 @@ static struct hb_span trim_end(struct hb_span line)
     return line;
 }
 
-static size_t span_length(struct hb_span s)
-{
-    return (size_t)(s.end - s.at);
-}
-
 /* Several words. */
 static bool is_text(struct hb_span line)
 {
@@ -359,7 +359,7 @@ static enum wrap find_wrap(struct hb_span line, struct hb_span next, size_t widt
     struct hb_span word = next;
     while (word.at < word.end && !is_of(*word.at, " \r\n"))
         word.at++;
-    size_t len = (size_t)(line.end - line.at), first = (size_t)(word.at - next.at);
+    size_t len = span_length(line), first = (size_t)(word.at - next.at);
     if (!first || !is_text(line) || *line.at == '#' || is_of(line.end[-1], ".:!?{;`(_") ||
         !(isalnum((unsigned char)*next.at) || is_of(*next.at, "\"'(`")) || word.at[-1] == ':' ||
         (isdigit((unsigned char)*next.at) && memchr(next.at, '-', first)) ||

@@ -411,7 +411,7 @@ static uint32_t find_heir(const struct walk *w, uint32_t old)
     if (x->op.kind != HB_OP_REDUCE || x->op.write_count != 1)
         return HB_NONE;
     uint32_t made = x->refs[x->op.read_count];
-    return a->values[made].home == w->loop ? made : HB_NONE;
+    return a->root[made] == made && a->values[made].home == w->loop ? made : HB_NONE;
 }
 
 static uint32_t add_value(struct walk *w, uint32_t old)

@@ -80,10 +80,10 @@ bool hb_loss_gathers_rows(const struct hb_lower *lo)
 static uint32_t gather_rows(struct hb_lower *lo, uint32_t own)
 {
     const struct hb_leaf *l = &lo->leaves[lo->head];
-    struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
-    int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
     if (!hb_loss_gathers_rows(lo))
         return own;
+    struct hb_shape part = hb_leaf_layer_shape(l, lo->compute, false);
+    int64_t rows = part.dim[l->gather_dim], cols = part.dim[1 - l->gather_dim];
     uint32_t parts = hb_temp_tiled(
         lo, "head, gathered by rows", HB_CAT_COMMUNICATION,
         hb_shape_make(lo->compute, (const int64_t[]){l->fsdp_ways, rows, cols, -1}), HB_TILE_MINOR);
