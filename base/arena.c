@@ -249,9 +249,10 @@ static void *take_piece(struct hb_arena *arena, size_t bytes)
 
 void *hb_arena_raw(struct hb_arena *arena, size_t count, size_t item_bytes)
 {
-    if (item_bytes && count > (SIZE_MAX / 4) / item_bytes)
+    size_t bytes;
+    if (__builtin_mul_overflow(count, item_bytes, &bytes) || bytes > SIZE_MAX / 4)
         hb_die("out of memory: %zu items of %zu bytes wanted", count, item_bytes);
-    return take_piece(arena, count * item_bytes);
+    return take_piece(arena, bytes);
 }
 
 void *hb_arena_alloc(struct hb_arena *arena, size_t count, size_t item_bytes)

@@ -38,9 +38,12 @@ static inline int64_t hb_smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
-/* The next multiple of step at or above a, saturating; a >= 0, step > 0. */
+/* The next multiple of step at or above a, saturating; a >= 0, step > 0. Most steps are powers of
+ * two, and a division takes as long as twenty additions. */
 static inline int64_t hb_round_up(int64_t a, int64_t step)
 {
+    if ((step & (step - 1)) == 0)
+        return a > INT64_MAX - (step - 1) ? INT64_MAX : (a + step - 1) & ~(step - 1);
     return hb_mul_sat(hb_div_up(a, step), step);
 }
 

@@ -96,30 +96,34 @@ static void reset_streams(const struct walk *w)
     w->s->edge_ns = 0;
 }
 
+static struct node cause_of(const struct walk *w, struct node at)
+{
+    return w->cause[(size_t)at.trip * (w->end - w->first) + (at.op - w->first)];
+}
+
 static void mark_path(const struct walk *w, struct node at, uint8_t *passes)
 {
     while (at.op != HB_NONE) {
         passes[at.op - w->first]++;
-        at = w->cause[(size_t)at.trip * (w->end - w->first) + (at.op - w->first)];
+        at = cause_of(w, at);
     }
 }
 
 /* What lies between the two latest passes of one op in trips that follow each other, back from
- * `at`; false where there is none. */
+ * `at`; false where there is none. A cause has run before, so that the one pass is looked for from
+ * where that of a later op was. */
 static bool mark_cycle(const struct walk *w, struct node at, uint8_t *cycle)
 {
-    uint32_t ops = w->end - w->first;
-    for (struct node x = at; x.op != HB_NONE;
-         x = w->cause[(size_t)x.trip * ops + (x.op - w->first)])
-        for (struct node y = x; y.op != HB_NONE;
-             y = w->cause[(size_t)y.trip * ops + (y.op - w->first)]) {
-            if (y.op != x.op || y.trip != x.trip - 1)
-                continue;
-            for (struct node z = x; z.op != y.op || z.trip != y.trip;
-                 z = w->cause[(size_t)z.trip * ops + (z.op - w->first)])
-                cycle[z.op - w->first]++;
-            return true;
-        }
+    struct node y = at;
+    for (struct node x = at; x.op != HB_NONE; x = cause_of(w, x)) {
+        while (y.op != HB_NONE && (y.trip >= x.trip || (y.trip == x.trip - 1 && y.op > x.op)))
+            y = cause_of(w, y);
+        if (y.op != x.op || y.trip != x.trip - 1)
+            continue;
+        for (struct node z = x; z.op != y.op || z.trip != y.trip; z = cause_of(w, z))
+            cycle[z.op - w->first]++;
+        return true;
+    }
     return false;
 }
 

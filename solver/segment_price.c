@@ -1,6 +1,5 @@
 /* What a configuration costs by the sums of a segment, and the floor that is below all policies:
  * see segment.h. */
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/diag.h"
@@ -273,6 +272,8 @@ static int64_t bytes_of_parts(const struct hb_segment *s, const struct hb_part *
     return fixed_of_parts(s, parts, count, kind) + high;
 }
 
+enum { COMPARED = 16 }; /* at once */
+
 /* Of an item's tables in two slots those that count: of slots without turns its own bytes alone. */
 static bool is_no_more(const struct hb_segment *s, uint32_t item, int kind, uint32_t slot,
                        uint32_t other)
@@ -281,12 +282,17 @@ static bool is_no_more(const struct hb_segment *s, uint32_t item, int kind, uint
     size_t end = s->slots[slot].turns ? HB_PART_STATES * row : first + row;
     const int64_t *own = s->items[item].live[kind] + (size_t)slot * HB_PART_STATES * row;
     const int64_t *more = s->items[item].live[kind] + (size_t)other * HB_PART_STATES * row;
-    if (memcmp(own + first, more + first, (end - first) * sizeof *own) == 0)
-        return true;
-    for (size_t i = end; i-- > first;) /* most steps first: there they differ most */
-        if (own[i] > more[i])
+    uint64_t below = 0; /* its sign: some difference is below 0; of sizes, which are far from it */
+    while (end - first >= COMPARED) { /* most steps first: there they differ most */
+        end -= COMPARED;
+        for (size_t i = 0; i < COMPARED; i++)
+            below |= (uint64_t)more[end + i] - (uint64_t)own[end + i];
+        if (below >> 63)
             return false;
-    return true;
+    }
+    for (size_t i = first; i < end; i++)
+        below |= (uint64_t)more[i] - (uint64_t)own[i];
+    return !(below >> 63);
 }
 
 /* What has to be found out of one kind's slots. */

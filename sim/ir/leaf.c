@@ -71,7 +71,8 @@ uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf)
 
 static int64_t share(struct hb_split d, int64_t more_ways)
 {
-    return hb_div_up(d.size, hb_mul_sat(d.ways, more_ways));
+    int64_t ways = hb_mul_sat(d.ways, more_ways);
+    return ways == 1 ? d.size : hb_div_up(d.size, ways);
 }
 
 struct hb_shape hb_leaf_layer_shape(const struct hb_leaf *l, enum hb_dtype dtype, bool gathered)
@@ -98,7 +99,7 @@ static struct hb_shape state_shape(const struct hb_leaf *l, enum hb_dtype dtype,
             s.slices = hb_mul_sat(s.slices ? s.slices : 1, l->stack[i]);
         }
     int split_at = -1;
-    for (int i = 0; i < l->rank && split_at < 0; i++)
+    for (int i = 0; i < l->rank && split_at < 0 && more_ways > 1; i++)
         if (share(l->dim[i], 1) % more_ways == 0)
             split_at = i;
     for (int i = 0; i < l->rank; i++)

@@ -39,6 +39,8 @@ static void division_and_rounding_go_up(void **state)
     assert_int_equal(hb_round_up(0, 512), 0);
     assert_int_equal(hb_round_up(513, 512), 1024);
     assert_int_equal(hb_round_up(INT64_MAX - 1, 512), INT64_MAX);
+    assert_int_equal(hb_round_up(13, 12), 24);
+    assert_int_equal(hb_round_up(INT64_MAX, 1), INT64_MAX);
 }
 
 static void sizes_are_read(void **state)
