@@ -2,6 +2,7 @@
 #include "solver/carry.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "solver/brute.h"
 #include "solver/cells.h"
@@ -86,6 +87,40 @@ static void carry_to(struct hb_search *s, const struct hb_choice *from, uint32_t
     }
 }
 
+/* Whether one mesh is the other but for a factor of two that another axis has. */
+static bool is_next_mesh(const int64_t *a, const int64_t *b)
+{
+    int twice = 0, half = 0, others = 0;
+    for (int i = 0; i < HB_AX_COUNT; i++) {
+        twice += a[i] == 2 * b[i];
+        half += 2 * a[i] == b[i];
+        others += a[i] != b[i];
+    }
+    return others == 2 && twice == 1 && half == 1;
+}
+
+/* The same but for its mesh, or for half or twice the accumulation. */
+static bool is_next(const struct hb_cell *a, const struct hb_cell *b)
+{
+    bool mesh = memcmp(a->mesh, b->mesh, sizeof a->mesh) == 0;
+    bool batch = a->accumulate == 2 * b->accumulate || 2 * a->accumulate == b->accumulate;
+    return a->batch_global == b->batch_global && a->microbatches == b->microbatches &&
+           a->loss_chunks == b->loss_chunks && a->form == b->form && a->outer == b->outer &&
+           a->optimizer_offload == b->optimizer_offload &&
+           (mesh ? batch : a->accumulate == b->accumulate && is_next_mesh(a->mesh, b->mesh));
+}
+
+/* Where experts' products are spread no price says what fits beyond the compiler's share, so that
+ * cells next to it may not have come to their turn: those that may be better by their nodes. */
+static void put_next(const struct hb_search *s, uint32_t cell, double value, struct cells *cells)
+{
+    const struct hb_cell *all = s->plan->space.cells;
+    for (uint32_t i = 0; i < s->node_count; i++)
+        for (uint32_t k = s->nodes[i].first; k < s->nodes[i].end && s->nodes[i].value < value; k++)
+            if (is_next(&all[k], &all[cell]))
+                put_cell(cells, k, value);
+}
+
 bool hb_carry(struct hb_search *s, uint32_t index)
 {
     const struct hb_choice from = s->choices[index];
@@ -99,6 +134,8 @@ bool hb_carry(struct hb_search *s, uint32_t index)
         if (c->step_ns > 0 && c->cell != from.cell && hb_search_value_of(s, c) < near * value)
             put_cell(&cells, c->cell, hb_search_value_of(s, c));
     }
+    if (s->spreads)
+        put_next(s, from.cell, value, &cells);
     for (uint32_t i = 0; i < cells.count; i++) {
         carry_to(s, &from, cells.list[i], &cells.best[i]);
         least = cells.best[i] < least ? cells.best[i] : least;

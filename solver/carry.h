@@ -6,7 +6,9 @@
 
 #include "solver/search.h"
 
-/* Of a choice that was run and fits, in the cells where something else does that is near. What is
+/* Of a choice that was run and fits, in the cells where something else does that is near and, where
+ * no price says what fits (experts' products that are spread, beyond the compiler's share), in
+ * those that differ in a factor of two between two axes of the mesh, or in accumulation. What is
  * better than the best of its cell goes into the queue as a configuration that was run; true: one
  * is better than this choice. */
 bool hb_carry(struct hb_search *s, uint32_t index);

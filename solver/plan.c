@@ -136,10 +136,13 @@ static bool is_beaten_beside(struct hb_search *s, double value)
     return s->incumbent < value;
 }
 
+/* A search around one that is run without a price takes long: first whether another cell has it
+ * better. */
 static bool is_beaten(struct hb_search *s, const struct hb_queue_entry *e)
 {
-    return hb_polish(s, e->index) || hb_carry(s, e->index) ||
-           (!s->beside && is_beaten_beside(s, e->value)) || hb_polish_short(s, e->index);
+    return (s->spreads && hb_carry(s, e->index)) || hb_polish(s, e->index) ||
+           hb_carry(s, e->index) || (!s->beside && is_beaten_beside(s, e->value)) ||
+           hb_polish_short(s, e->index);
 }
 
 static void take_entry(struct hb_search *s, const struct hb_queue_entry *e)
