@@ -586,11 +586,13 @@ static void show_search(const struct page *g)
     fprintf(g->out,
             "%u integer programs%s, %" PRIu64 " configurations priced, %u run (%u cut for their "
             "packed peak), %.2f s.\n",
-            k->ilps, programs_proven(g), k->priced, k->runs, k->cuts, g->a->plan->seconds);
+            k->ilps, programs_proven(g), k->priced + k->dived, k->runs, k->cuts,
+            g->a->plan->seconds);
     if (k->polished)
         fprintf(g->out,
-                "Around the best of %u cell%s one and two tensors were turned: %u more run.\n",
-                k->polished, k->polished == 1 ? "" : "s", k->polish_runs);
+                "Around the best of %u cell%s one and two tensors were turned: %" PRIu64
+                " more priced, %u run.\n",
+                k->polished, k->polished == 1 ? "" : "s", k->turned, k->polish_runs);
     show_proof(g);
     show_brute_force(g);
 }

@@ -106,6 +106,8 @@ static void put_counts(struct hb_json *j, const struct hb_plan *p)
     hb_json_put_int(j, "linear_programs", k->lps);
     hb_json_put_int(j, "polished", k->polished);
     hb_json_put_int(j, "polish_run", k->polish_runs);
+    hb_json_put_int(j, "dive_priced", (int64_t)k->dived);
+    hb_json_put_int(j, "polish_priced", (int64_t)k->turned);
     hb_json_put_int(j, "cells_left", k->left);
     hb_json_object_end(j);
 }

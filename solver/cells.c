@@ -544,8 +544,10 @@ static void list_within(struct hb_search *s, const struct hb_segment *segment,
                         const struct hb_spec *spec, const struct hb_brute_limits *limits,
                         struct dive_list *l)
 {
-    if (!l->known || !take_within(l, limits->budget_bytes))
+    if (!l->known || !take_within(l, limits->budget_bytes)) {
         l->count = hb_brute_best(s->scratch, segment, spec, limits, DIVE_LISTED, l->all);
+        s->plan->counts.dived += (uint64_t)hb_brute_count(spec, s->plan->searched, true);
+    }
     l->known = true;
 }
 

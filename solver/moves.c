@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct walk {
-    const struct hb_moves *m;
+    struct hb_moves *m;
     hb_brute_visit *visit;
     void *context;
     struct hb_part parts[HB_PARTS_MAX];
@@ -31,8 +31,10 @@ static void restore(struct walk *w)
 
 static void visit_parts(struct walk *w)
 {
-    if (!w->ended)
-        w->ended = !w->visit(w->context, w->parts, w->count);
+    if (w->ended)
+        return;
+    w->m->visited++;
+    w->ended = !w->visit(w->context, w->parts, w->count);
 }
 
 /* Part i under each other policy. */
@@ -125,6 +127,7 @@ static void cut(struct walk *w, uint32_t i)
 void hb_moves_each(void *context, hb_brute_visit *visit, void *visit_context)
 {
     struct walk w = {.m = context, .visit = visit, .context = visit_context};
+    w.m->visited = 0;
     restore(&w);
     for (uint32_t i = 0; i < w.m->count && !w.ended; i++) {
         if (!is_own(&w, i))

@@ -16,6 +16,7 @@ struct hb_moves {
     uint32_t block;
     uint32_t most_parts; /* a run is cut below this many */
     int32_t least_steps; /* of a run that is cut or moved */
+    uint64_t visited;    /* in the last walk */
 };
 
 /* For hb_brute_walk; context: the moves. */

@@ -508,6 +508,14 @@ void hb_plan_ask_make(struct hb_env *env, const struct hb_spec *spec,
 
 /* --- the whole --- */
 
+static void count_in(struct hb_plan_counts *all, const struct hb_plan_counts *own)
+{
+    all->dived += own->priced + own->dived;
+    all->turned += own->turned;
+    all->polished += own->polished;
+    all->polish_runs += own->polish_runs;
+}
+
 /* Where prices say little of what is made otherwise, the plan among steps as written, as the engine
  * runs it, is one to begin with. Steps as written are among all: what bounds those holds here; and
  * with the same menus, where none of them fits none is priced again. */
@@ -526,6 +534,7 @@ static void begin_as_written(struct hb_search *s)
     own.menus = s->plan->searched;
     if (!s->spreads || hb_search_is_exact(s) || is_late(s) || !hb_plan_find(s->arena, &own, &first))
         return;
+    count_in(&s->plan->counts, &first.counts);
     s->unwritten = first.status == HB_PLAN_INFEASIBLE && own.beat == 0;
     if (!first.found)
         return;

@@ -133,6 +133,8 @@ struct hb_plan_counts {
     uint32_t lp_columns;
     uint32_t polished;    /* cells whose best was searched around */
     uint32_t polish_runs; /* by the engine, for that */
+    uint64_t dived;       /* configurations priced to begin with something that fits (dive.h) ... */
+    uint64_t turned;      /* ... and around what was found (polish.h) */
     uint32_t odd;         /* splits that the engine found to be other than their sums: then
                            * nothing is called optimal by those */
     uint32_t left;        /* cells that may be better by their bounds and were not searched; where

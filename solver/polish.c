@@ -346,6 +346,7 @@ static bool try_segment(struct hb_polishing *p, const struct hb_segment *segment
     struct hb_brute_limits limits = limits_below(p, memory ? p->now.peak_bytes : p->now.step_ns);
     struct hb_brute_choice best[MOST_TRIED];
     uint32_t count = hb_brute_best(p->s->scratch, segment, &p->spec, &limits, MOST_TRIED, best);
+    p->s->plan->counts.turned += (uint64_t)hb_brute_count(&p->spec, p->menus, true);
     for (uint32_t i = 0; i < count && may_be_better(p, &best[i]); i++) {
         struct hb_choice ran;
         if (run_choice(p, segment, &best[i], &ran))
@@ -503,6 +504,7 @@ static bool try_moves(struct hb_polishing *p, const struct hb_segment *segment, 
         hb_sized_may_split(&p->spec) ? hb_polish_most_runs(p) + moves.count - p->now.run_count : 0;
     struct hb_brute_limits limits = limits_below(p, now.bound_ns - 1);
     uint32_t count = hb_brute_best_of(p->s->scratch, segment, &walk, &limits, MOST_LISTED, list);
+    p->s->plan->counts.turned += moves.visited;
     return try_listed(p, segment, list, count, &kinds);
 }
 
