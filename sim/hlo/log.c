@@ -134,7 +134,8 @@ static bool is_blank(enum hb_log_kind kind, const struct hb_log_message *m)
 
 static int said_of(const struct hb_log_message *m)
 {
-    return figures_of(m) + m->item_count + (m->name[0] != '\0');
+    bool named = m->name[0] && !hb_log_is_ended(m);
+    return figures_of(m) + m->item_count + named;
 }
 
 /* Whether fresh takes the place of kept. Of two that say the same the one that says more stays. */
@@ -238,7 +239,7 @@ struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind ki
     if (!m)
         return hb_form_open(r, kind);
     m->report = HB_REPORT_TOLD;
-    if (hb_str_same(m->name, HB_LOG_ENDED))
+    if (hb_log_is_ended(m))
         m->name[0] = '\0';
     return m;
 }
@@ -718,6 +719,11 @@ const char *hb_log_fact_key(enum hb_log_fact fact)
 const char *hb_log_framework_key(enum hb_log_framework framework)
 {
     return framework_keys[framework];
+}
+
+bool hb_log_is_ended(const struct hb_log_message *m)
+{
+    return hb_str_same(m->name, HB_LOG_ENDED) || hb_str_same(m->name, HB_LOG_SIGNAL);
 }
 
 bool hb_log_seen(const struct hb_log *log, enum hb_log_kind kind)

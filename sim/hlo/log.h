@@ -220,6 +220,7 @@ enum {
  * made; of anybody that a limit refused; of what failed that it was waited for in vain. */
 #define HB_LOG_REFUSED "allocation"
 #define HB_LOG_ENDED   "status" /* of a container that was ended, for what is not said */
+#define HB_LOG_SIGNAL  "signal" /* of a process, that ended it, likewise */
 #define HB_LOG_WORKER  "worker"
 #define HB_LOG_WARM_UP "warm-up"
 #define HB_LOG_CONTEXT "context"
@@ -285,6 +286,8 @@ const char *hb_log_framework_key(enum hb_log_framework framework);
 /* The figure, or -1 where the log has no such message or the message does not say. */
 int64_t hb_log_fact(const struct hb_log *log, enum hb_log_kind kind, enum hb_log_fact fact);
 bool hb_log_seen(const struct hb_log *log, enum hb_log_kind kind);
+/* Whether all that is told of a process is that it was ended. */
+bool hb_log_is_ended(const struct hb_log_message *m);
 /* Of a kind that prose may tell, not only lines that a program prints. */
 static inline bool hb_log_is_prose(enum hb_log_kind kind)
 {

@@ -46,15 +46,15 @@ static void set_known(struct hb_log_message *m, int fact, struct hb_amount amoun
 }
 
 static void take_host(struct hb_log_reader *r, const struct hb_figures *f, enum hb_report report,
-                      bool status)
+                      const char *ended)
 {
     struct hb_log_message *m = hb_form_current(r, HB_LOG_HOST);
     bool begun = m;
     if (!begun)
         m = hb_form_open(r, HB_LOG_HOST);
-    if (status && !begun)
-        hb_form_name(m, HB_LOG_ENDED);
-    else if (!status && hb_str_same(m->name, HB_LOG_ENDED))
+    if (ended && !begun)
+        hb_form_name(m, ended);
+    else if (!ended && hb_log_is_ended(m))
         m->name[0] = '\0';
     m->report = begun && m->report > report ? m->report : report;
     bool held = f->wanted.bytes < 0;
@@ -402,14 +402,26 @@ static bool is_patch_line(struct hb_span s)
 
 /* What a line says, and with what evidence. */
 struct refusal {
-    int word;     /* that says that memory was refused; -1: none does */
-    bool foreign; /* it is said in a language whose words are not parted */
-    bool line;    /* it is the line, not part of prose */
-    bool killed;  /* a process was ended */
-    bool status;  /* ... of which a container's status is all that is told */
-    bool crash;   /* ... or whatever came of memory that was filled: no figure is the last one */
+    int word;          /* that says that memory was refused; -1: none does */
+    bool foreign;      /* it is said in a language whose words are not parted */
+    bool line;         /* it is the line, not part of prose */
+    bool killed;       /* a process was ended */
+    const char *ended; /* ... of which this is all that is told: HB_LOG_ENDED, _SIGNAL; or null */
+    bool crash; /* ... or whatever came of memory that was filled: no figure is the last one */
     enum hb_report report;
 };
+
+/* "KILLED BY SIGNAL: 9 (Killed)", "exitcode: -9": by whom and why nobody says */
+static bool is_signal(const struct hb_sentence *l)
+{
+    bool number = false;
+    for (int i = 0; i < l->count; i++) {
+        if (hb_refusal_is(l, i))
+            return false;
+        number = number || hb_kill_is_number(l, i);
+    }
+    return number && !hb_sentence_has(l, MEMORY);
+}
 
 static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sentence *l)
 {
@@ -434,7 +446,7 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
         f.killed = f.crash = other = true;
         f.report = most_of(f.report, HB_REPORT_SAID);
     }
-    f.status = f.killed && !other;
+    f.ended = !f.killed ? NULL : !other ? HB_LOG_ENDED : is_signal(l) ? HB_LOG_SIGNAL : NULL;
     f.report = most_of(f.report, report_of(l));
     if (foreign || (hb_form_is_first_line(r) && !hb_span_starts(s, "#")))
         f.report = most_of(f.report, HB_REPORT_TOLD);
@@ -513,7 +525,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
         set_known(hb_form_open(r, HB_LOG_CORRUPT), HB_FACT_ASKED, f.wanted);
     else if (!is_of_cache(l) &&
              (refusal.killed || is_foreign_host(s) || is_host(r, l, refusal.word)))
-        take_host(r, &f, refusal.report, refusal.status);
+        take_host(r, &f, refusal.report, refusal.ended);
     else if (is_of_chip(l, &f))
         take_chip(r, l, &f, refusal.report);
     else if (refusal.foreign || is_of_device(l, &f)) {

@@ -110,6 +110,43 @@ static void take_killed(struct hb_log_reader *r, const struct hb_form *form,
         hb_form_set(m, HB_FACT_RESIDENT, held);
 }
 
+/* earlyoom: 'sending SIGTERM to process 5 uid 1000 "python3": badness 966, VmRSS 61 MiB' */
+static void take_early(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    static const char *const reasons[] = {"badness ", "oom_score "};
+    struct hb_span s = place->after;
+    struct hb_amount held;
+    if (!HB_SPAN_HAS_ANY(s, reasons))
+        return;
+    struct hb_log_message *m = hb_form_join(r, form->kind);
+    if (m->fact[HB_FACT_RESIDENT] >= 0)
+        m = hb_form_open(r, form->kind);
+    if (hb_span_find(&s, "VmRSS ") && hb_span_amount(&s, 1, &held))
+        hb_form_set(m, HB_FACT_RESIDENT, held);
+}
+
+/* Spark of YARN: "2.1 GB of 2 GB physical memory used", in the line that tells that it was killed
+ * or the one behind it. */
+static void take_used(struct hb_log_reader *r, const struct hb_form *form,
+                      const struct hb_form_place *place)
+{
+    struct hb_span used = place->before, limit = place->before;
+    struct hb_amount held, most;
+    while (hb_span_find(&limit, " of "))
+        used.end = limit.at - strlen(" of");
+    struct hb_log_message *m = hb_form_current(r, form->kind);
+    if (used.end == limit.end || !hb_span_amount_last(used, &held) ||
+        !hb_span_amount(&limit, 1, &most) || held.bytes + held.step_bytes < most.bytes ||
+        !(m || hb_span_has(used, "killed")))
+        return;
+    m = m ? m : hb_form_open(r, form->kind);
+    if (m->fact[HB_FACT_ASKED] >= 0)
+        return;
+    hb_form_set(m, HB_FACT_ASKED, held);
+    hb_form_set(m, HB_FACT_CAPACITY, most);
+}
+
 /* "Killed" alone in its line, also in bold, quoted or as "Killed: 9", or behind a shell's number of
  * the process, "line 3: 4711 ". */
 static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form,
@@ -270,6 +307,9 @@ static const struct hb_form rows[] = {
     {" is used (", K(HOST), JOINS, .handle = take_share},
     /* YARN: "Container [pid=1,...] is running beyond virtual memory limits. Current usage: 106.2 MB
      * of 1 GB physical memory used; 5.8 GB of 2.1 GB virtual memory used. Killing container." */
+    {"sending SIGTERM to process ", K(HOST), JOINS, .handle = take_early},
+    {"sending SIGKILL to process ", K(HOST), JOINS, .handle = take_early},
+    {" physical memory used", K(HOST), JOINS, .handle = take_used},
     {"beyond physical memory limits", K(HOST), OPENS, .handle = hb_form_request,
      .figures = {{"Current usage: ", FACT(ASKED)}, {"of ", FACT(CAPACITY)}}},
     {"beyond virtual memory limits", K(HOST), OPENS, .handle = hb_form_request,

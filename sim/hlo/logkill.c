@@ -71,8 +71,7 @@ static bool is_ended_of_memory(const struct hb_sentence *l, int i)
     return false;
 }
 
-/* "exit code 137", "signal 9" */
-static bool is_kill_number(const struct hb_sentence *l, int i)
+bool hb_kill_is_number(const struct hb_sentence *l, int i)
 {
     enum { FAR = 3 };
     static const char *const codes[] = {"exit", "code", "status", "exitcode", "exited", NULL};
@@ -98,7 +97,7 @@ static bool is_quoted(const struct hb_sentence *l, int i)
 
 bool hb_kill_is_status(const struct hb_sentence *l, int i)
 {
-    if (!is_kill_number(l, i) || strcmp(l->word[i].text, "137") != 0)
+    if (!hb_kill_is_number(l, i) || strcmp(l->word[i].text, "137") != 0)
         return false;
     for (int k = 0; k < l->count; k++)
         if (k != i &&
@@ -131,5 +130,5 @@ bool hb_kill_is(const struct hb_sentence *l, int i)
     if (hb_sentence_is(l, i, "oom") && !hb_refusal_is_compared(l, i))
         return is_oom_kill(l, i);
     return (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun")) || is_ended_of_memory(l, i) ||
-           is_kill_number(l, i);
+           hb_kill_is_number(l, i);
 }

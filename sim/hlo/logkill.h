@@ -7,6 +7,8 @@
 #include "sim/hlo/logsentence.h"
 
 bool hb_kill_is(const struct hb_sentence *l, int i);
+/* "exit code 137", "signal 9" */
+bool hb_kill_is_number(const struct hb_sentence *l, int i);
 /* Whether all that the line says of it is the status of a container that was ended, 137: by whom,
  * and for what, it does not say. */
 bool hb_kill_is_status(const struct hb_sentence *l, int i);

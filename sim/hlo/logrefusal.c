@@ -114,12 +114,13 @@ bool hb_refusal_is_never(const struct hb_sentence *l, int i)
     return k <= i + FAR && hb_sentence_is_any(l, k + 1, verbs);
 }
 
-/* "is_oom", "test_oom_defers": a name */
+/* "is_oom", "test_oom_defers", "oom02": a name */
 static bool is_named(const struct hb_sentence *l, int i)
 {
     struct hb_span s = l->word[i].span;
+    char next = s.end < l->span.end ? *s.end : ' ';
     return *s.at == 'o' &&
-           ((s.at > l->span.at && s.at[-1] == '_') || (s.end < l->span.end && *s.end == '_'));
+           ((s.at > l->span.at && s.at[-1] == '_') || next == '_' || (next >= '0' && next <= '9'));
 }
 
 /* "cuda execution failed with error 2": cudaErrorMemoryAllocation */
@@ -134,9 +135,10 @@ static bool is_error_number(const struct hb_sentence *l, int i)
 
 bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
 {
-    static const char *const others[] = {
-        "score", "prevention", "handling", "scenarios", "test",    "style",    "surfaced",
-        "prone", "catching",   "recovery", "detection", "backoff", "behavior", NULL};
+    static const char *const others[] = {"score",    "prevention", "handling",  "scenarios",
+                                         "test",     "style",      "surfaced",  "prone",
+                                         "catching", "recovery",   "detection", "backoff",
+                                         "behavior", "testing",    NULL};
     if (is_error_number(l, i))
         return true;
     if (!hb_sentence_is(l, i, "oom") && !hb_sentence_is(l, i, "ooms") &&

@@ -112,6 +112,28 @@ bool hb_sentence_has_word(const struct hb_sentence *l, const char *text)
     return false;
 }
 
+static bool is_quote(const struct hb_sentence *l, int i, char mark)
+{
+    return l->word[i].kind == HB_WORD_PAUSE && *l->word[i].span.at == mark;
+}
+
+int hb_sentence_quoted(const struct hb_sentence *l, int i)
+{
+    static const char marks[] = "\"`";
+    for (const char *mark = marks; *mark; mark++) {
+        int open = -1, close = i + 1;
+        for (int k = 0; k < i; k++)
+            if (is_quote(l, k, *mark))
+                open = open < 0 ? k : -1;
+        while (close < l->count && !is_quote(l, close, *mark))
+            close++;
+        if (open > 0 && close < l->count && l->word[open - 1].kind == HB_WORD_TEXT &&
+            !l->word[open - 1].keys)
+            return open;
+    }
+    return -1;
+}
+
 bool hb_sentence_is_job(const struct hb_sentence *l, int i)
 {
     static const char *const jobs[] = {"job", "jobs", "container", "containers",

@@ -34,6 +34,9 @@ bool hb_sentence_has(const struct hb_sentence *l, int bits);
 bool hb_sentence_has_pair(const struct hb_sentence *l, const char *first, const char *second);
 bool hb_sentence_has_word(const struct hb_sentence *l, const char *text);
 /* "... for the job", "to each pod": for what somebody asks the machine's memory. */
+/* Where the quotation that word i stands in begins, its mark's index, if it is part of a sentence:
+ * of a message that the sentence only names. -1: it is none, or is what a key is of. */
+int hb_sentence_quoted(const struct hb_sentence *l, int i);
 bool hb_sentence_is_job(const struct hb_sentence *l, int i);
 /* Whether "not" or the like is among the `far` words before i. */
 bool hb_sentence_negates(const struct hb_sentence *l, int i, int far);

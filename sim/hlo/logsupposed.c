@@ -206,6 +206,9 @@ static bool is_general(const struct hb_sentence *l, int i)
     int first = i;
     while (first > 0 && l->word[first - 1].kind == HB_WORD_TEXT)
         first--;
+    bool begins = first == 0 || l->word[first - 1].kind == HB_WORD_END;
+    if (i < l->count && l->word[i].kind == HB_WORD_PAUSE) /* a quotation in the first clause */
+        return begins && when == first && hb_sentence_is_any(l, first + 1, any);
     if (first > 0 && *l->word[first - 1].span.at == ',') /* its clause, and one before */
         for (first--; first > 0 && l->word[first - 1].kind == HB_WORD_TEXT;)
             first--;
@@ -374,8 +377,10 @@ bool hb_supposed_defines(const struct hb_sentence *l)
 bool hb_supposed_is(const struct hb_sentence *l, int i)
 {
     bool advice = true;
-    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, i) ||
-        is_heading(l) || is_general(l, i) || is_question(l, i) || is_part(l, i) ||
+    int quote = hb_sentence_quoted(l, i);
+    int named = quote < 0 ? i : quote; /* where a sentence names it */
+    if (is_change(l) || is_other(l, i) || is_supposed(l, i) || is_looked_for(l, named) ||
+        is_heading(l) || is_general(l, named) || is_question(l, i) || is_part(l, i) ||
         is_not_met(l, i) || is_purpose(l, i) || is_object(l, i) || is_rule(l, i) ||
         hb_supposed_defines(l))
         return true;

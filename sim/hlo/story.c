@@ -414,6 +414,15 @@ static bool is_beside_fault(const struct hb_log *log, enum hb_log_kind kind)
             kind == HB_LOG_REMAT || kind == HB_LOG_RESHARD);
 }
 
+/* A process that was ended, for what nobody says, after it or another had failed of a fault: who
+ * started them ends them all. */
+static bool is_after_fault(const struct hb_log *log, enum hb_log_kind kind)
+{
+    return kind == HB_LOG_HOST && hb_log_seen(log, HB_LOG_FAULT) &&
+           log->message[HB_LOG_FAULT].line < log->message[HB_LOG_HOST].line &&
+           hb_str_same(log->message[HB_LOG_HOST].name, HB_LOG_SIGNAL);
+}
+
 static const struct source *find_source(const struct hb_log *log, bool shown)
 {
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
@@ -422,7 +431,7 @@ static const struct source *find_source(const struct hb_log *log, bool shown)
             !is_list_only(log, sources[i].kind) && !is_bare(log, sources[i].kind) &&
             !is_not_of_tuner(log, sources[i].kind) && !is_passed_over(log, sources[i].kind) &&
             !is_of_the_host(log, sources[i].kind) && !is_behind_server(log, sources[i].kind) &&
-            !is_beside_fault(log, sources[i].kind))
+            !is_beside_fault(log, sources[i].kind) && !is_after_fault(log, sources[i].kind))
             return &sources[i];
     return NULL;
 }

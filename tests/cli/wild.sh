@@ -688,4 +688,22 @@ cause=host_memory first=host_memory|# Indicate the size when constructing an arr
 silent|# Create pod-oom-killed-alert
 silent|# Alerts\n+              - name: Kubernetes Pod OOM killed
 EOF
+
+# Processes that were ended: by earlyoom, by YARN with figures in the next line, after another's fault; a message that a sentence only
+# names in quotation marks is that sentence's; "oom02" is a name.
+rows <<'EOF'
+wanted_bytes=63963136 cause=host_memory|dl earlyoom[1479]: sending SIGTERM to process 2614312 uid 1000 "simple": badness 966, VmRSS 61 MiB
+wanted_bytes=3446669312 cause=host_memory|earlyoom: sending SIGKILL to process 5 uid 1 "rustc": oom_score 1331, VmRSS 3287 MiB\nearlyoom: sending SIGKILL to process 6 uid 1 "sh": oom_score 900, VmRSS 2 MiB
+silent|supervisor: sending SIGTERM to process group 7
+wanted_bytes=2254857830 available_bytes=2147483648 cause=host_memory|Container killed by YARN for exceeding memory limits. \n2.1 GB of 2 GB physical memory used.
+wanted_bytes=2254857830 available_bytes=2147483648|Container killed by YARN for exceeding memory limits. 2.1 GB of 2 GB physical memory used. Consider boosting spark.yarn.executor.memoryOverhead.
+wanted_bytes=null cause=host_memory|Container [pid=3,containerID=c] is running 1723304448B beyond the 'VIRTUAL' memory limit.\nCurrent usage: 348.4 MB of 1 GB physical memory used; 3.7 GB of 2.1 GB virtual memory used.
+cause=fault|Error text: an illegal memory access was encountered\n=   RANK 0 PID 5490 RUNNING AT gn59\n=   KILLED BY SIGNAL: 9 (Killed)
+cause=host_memory|=   RANK 0 PID 5490 RUNNING AT gn59\n=   KILLED BY SIGNAL: 9 (Killed)
+cause=host_memory|an illegal memory access was encountered\n=   KILLED BY SIGNAL: 9 (Killed)\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch
+silent|x y\nWhen a job dies with "Container killed by YARN for exceeding memory limits," a NodeManager enforced a limit.
+silent|x y\nTry to look in the log for error messages mentioning "Container killed by YARN for exceeding memory limits".
+cause=unknown|# x\nWhen a finish the epoch and do the validation ,the "CUDA out of memory" appeared.
+cause=host_memory|TINFO: start OOM testing for pages.\noom02 0 TINFO: thread 1, allocating 3221225472 bytes.\noom02:4583 invoked oom-killer: order=0, oom_score_adj=0
+EOF
 finish
