@@ -68,7 +68,7 @@ struct slot {
     int64_t last_line;
 };
 
-enum { BYTES = 256, PAIRS = BYTES * BYTES };
+enum { PAIRS = 256 * 256 };
 
 struct hb_log_reader {
     struct hb_arena *arena;
@@ -99,8 +99,8 @@ struct hb_log_reader {
     bool has_list;
     uint8_t ranks[HB_LOG_RANKS / 8];
     uint8_t pairs[PAIRS / 8];  /* a bit for each two bytes that begin an anchor */
-    struct hb_form *forms;     /* by their anchors' first bytes */
-    uint16_t first[BYTES + 1]; /* forms[first[b]] .. forms[first[b + 1] - 1] begin with b */
+    struct hb_form *forms;     /* by their anchors' first two bytes */
+    uint16_t first[PAIRS + 1]; /* forms[first[p]] .. forms[first[p + 1] - 1] begin with pair p */
 };
 
 static void clear_message(struct hb_log_message *m)
@@ -397,6 +397,11 @@ static bool ends_with(struct hb_span s, const char *word)
     return (size_t)(s.end - s.at) >= len && memcmp(s.end - len, word, len) == 0;
 }
 
+static unsigned pair_at(const char *at)
+{
+    return (unsigned)(unsigned char)at[0] << 8 | (unsigned char)at[1];
+}
+
 /* "# Avoid Cuda failure 'out of memory'": what is kept from happening. */
 static bool is_avoided(struct hb_span before)
 {
@@ -404,15 +409,14 @@ static bool is_avoided(struct hb_span before)
            ends_with(before, "revent ") || ends_with(before, "revents ");
 }
 
-static void try_forms(struct hb_log_reader *r, const char *at)
+static void try_forms(struct hb_log_reader *r, const char *at, unsigned pair)
 {
-    struct hb_span rest = {at, r->segment.end};
+    struct hb_span rest = {at + 2, r->segment.end};
     struct hb_span before = hb_span_last((struct hb_span){r->segment.at, at}, BEHIND);
-    unsigned byte = (unsigned char)*at;
-    for (unsigned i = r->first[byte]; i < r->first[byte + 1]; i++) {
+    for (unsigned i = r->first[pair]; i < r->first[pair + 1]; i++) {
         const struct hb_form *form = &r->forms[i];
-        if (form->anchor[1] != at[1] || !hb_span_starts(rest, form->anchor))
-            continue; /* the index has both, but is sorted by the first */
+        if (!hb_span_starts(rest, form->anchor + 2))
+            continue;
         if (form->word && before.end > before.at && is_word_byte(before.end[-1]))
             continue;
         if (form->unless && ends_with(before, form->unless))
@@ -442,11 +446,13 @@ static bool is_told(const struct hb_log_reader *r)
 {
     for (int kind = 0; kind < HB_LOG_KIND_COUNT; kind++) {
         const struct slot *slot = &r->slot[kind];
+        if (slot->last_line != r->line)
+            continue;
         int least = kind == HB_LOG_TPU_SCOPED ? 1 : policies[kind].least;
         bool empty = slot->is_open && !slot->open.item_count && figures_of(&slot->open) < least;
         bool device = kind == HB_LOG_DRIVER && slot->open.fact[HB_FACT_ASKED] < 0;
-        if (slot->last_line == r->line && !empty && !device && kind != HB_LOG_STATS &&
-            kind != HB_LOG_FAULT && kind != HB_LOG_GATHER && kind != HB_LOG_TORCH_STATS)
+        if (!empty && !device && kind != HB_LOG_STATS && kind != HB_LOG_FAULT &&
+            kind != HB_LOG_GATHER && kind != HB_LOG_TORCH_STATS)
             return true;
     }
     return false;
@@ -493,9 +499,9 @@ static void read_segment(struct hb_log_reader *r, struct hb_span segment, const 
     const char *last = segment.end - 1 < stop ? segment.end - 1 : stop;
     hb_evidence_take(r->evidence, segment);
     for (const char *at = segment.at; at < last; at++) {
-        unsigned pair = (unsigned)(unsigned char)at[0] << 8 | (unsigned char)at[1];
+        unsigned pair = pair_at(at);
         if (r->pairs[pair / 8] & (1u << (pair % 8)))
-            try_forms(r, at);
+            try_forms(r, at, pair);
     }
     const struct slot *host = &r->slot[HB_LOG_HOST]; /* told by a form: as programs print it */
     bool printed = host->is_open && host->last_line == r->line;
@@ -648,17 +654,15 @@ static const struct hb_forms *const families[] = {&hb_forms_xla,   &hb_forms_bfc
                                                   &hb_forms_any};
 enum { FAMILIES = sizeof families / sizeof families[0] };
 
-/* Counts forms by first byte into first[b + 1], and marks their first two bytes. */
+/* Counts forms by their first two bytes into first[pair + 1], and marks these. */
 static size_t count_forms(struct hb_log_reader *r)
 {
     size_t count = 0;
     for (int i = 0; i < FAMILIES; i++)
         for (size_t k = 0; k < families[i]->count; k++) {
-            const char *anchor = families[i]->rows[k].anchor;
-            unsigned byte = (unsigned char)anchor[0];
-            unsigned pair = byte << 8 | (unsigned char)anchor[1];
+            unsigned pair = pair_at(families[i]->rows[k].anchor);
             r->pairs[pair / 8] |= (uint8_t)(1u << (pair % 8));
-            r->first[byte + 1]++;
+            r->first[pair + 1]++;
             count++;
         }
     return count;
@@ -666,16 +670,16 @@ static size_t count_forms(struct hb_log_reader *r)
 
 static void index_forms(struct hb_log_reader *r)
 {
-    uint16_t next[BYTES];
+    uint16_t *next = hb_arena_alloc(r->arena, PAIRS, sizeof *next);
     r->forms = hb_arena_alloc(r->arena, count_forms(r), sizeof *r->forms);
-    for (int b = 0; b < BYTES; b++) {
-        r->first[b + 1] = (uint16_t)(r->first[b + 1] + r->first[b]);
-        next[b] = r->first[b];
+    for (int p = 0; p < PAIRS; p++) {
+        r->first[p + 1] = (uint16_t)(r->first[p + 1] + r->first[p]);
+        next[p] = r->first[p];
     }
     for (int i = 0; i < FAMILIES; i++)
         for (size_t k = 0; k < families[i]->count; k++) {
             const struct hb_form *form = &families[i]->rows[k];
-            r->forms[next[(unsigned char)form->anchor[0]]++] = *form;
+            r->forms[next[pair_at(form->anchor)]++] = *form;
         }
 }
 

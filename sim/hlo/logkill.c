@@ -21,13 +21,15 @@ static bool is_ended(const struct hb_sentence *l, int i)
         "process", "script",   "program", "training", "it",      "job",       "worker", "kernel",
         "always",  "suddenly", "task",    "run",      "workers", "processes", "jobs",   NULL};
     static const char *const gets[] = {"got", "gets", "getting", NULL};
+    if (!hb_sentence_is(l, i, "killed"))
+        return false;
     bool got = hb_sentence_is_any(l, i - 1, gets);
     bool passive = hb_sentence_is(l, i - 1, "worker") || hb_sentence_is(l, i - 1, "workers");
     bool named = passive || got; /* "the data loader worker killed" */
     passive = passive || hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
     for (int n = 2; n <= 4; n++)
         named = named || hb_sentence_is_any(l, i - n, things);
-    return hb_sentence_is(l, i, "killed") && passive && named && !names_device(l, i);
+    return passive && named && !names_device(l, i);
 }
 
 /* "the OS kills the process", "terminated by the operating system" */
@@ -39,12 +41,15 @@ static bool is_ended_by_system(const struct hb_sentence *l, int i)
     static const char *const things[] = {"process", "script", "program", "training",
                                          "it",      "job",    NULL};
     static const char *const gets[] = {"gets", NULL};
+    bool kill = hb_sentence_is_any(l, i, kills);
+    if (!kill && !(l->bits[i] & ENDS))
+        return false;
     bool named = hb_sentence_is_any(l, i + 1, things) || hb_sentence_is_any(l, i + 2, things);
     bool ended =
         l->bits[i] & ENDS || (hb_sentence_is(l, i, "kill") && hb_sentence_is_any(l, i - 1, gets));
     if (ended && hb_sentence_is(l, i + 1, "by") && hb_sentence_next(l, i + 1, FAR, systems) >= 0)
         return true; /* "will be killed by the system" */
-    return hb_sentence_is_any(l, i, kills) && named && hb_sentence_is_any(l, i - 1, systems);
+    return kill && named && hb_sentence_is_any(l, i - 1, systems);
 }
 
 /* "OOM killer", which may be no more than compared with or denied */
@@ -90,9 +95,11 @@ bool hb_kill_is_number(const struct hb_sentence *l, int i)
 /* 'the terminal shows "killed"': the shell's word, quoted */
 static bool is_quoted(const struct hb_sentence *l, int i)
 {
+    if (!hb_sentence_is(l, i, "killed"))
+        return false;
     struct hb_span s = l->word[i].span;
-    return hb_sentence_is(l, i, "killed") && s.at > l->span.at && s.end < l->span.end &&
-           strchr("\"'`", s.at[-1]) && *s.end == s.at[-1];
+    return s.at > l->span.at && s.end < l->span.end && strchr("\"'`", s.at[-1]) &&
+           *s.end == s.at[-1];
 }
 
 bool hb_kill_is_status(const struct hb_sentence *l, int i)
@@ -106,12 +113,10 @@ bool hb_kill_is_status(const struct hb_sentence *l, int i)
     return true;
 }
 
-bool hb_kill_is(const struct hb_sentence *l, int i)
+static bool is_kill(const struct hb_sentence *l, int i)
 {
     enum { FAR = 5 };
     const struct hb_word *word = &l->word[i];
-    if (hb_refusal_is_never(l, i) || hb_refusal_is_called(l, i) || hb_refusal_is_none(l, i))
-        return false;
     static const char *const states[] = {"signal", "status", NULL};
     if (hb_sentence_is(l, i, "sigkill")) /* "with signal SIGKILL", "a status of 9(SIGKILL)" */
         return hb_sentence_nearest(l, i, FAR, states) >= 0 ||
@@ -131,4 +136,10 @@ bool hb_kill_is(const struct hb_sentence *l, int i)
         return is_oom_kill(l, i);
     return (l->bits[i] & ENDS && hb_sentence_has_word(l, "srun")) || is_ended_of_memory(l, i) ||
            hb_kill_is_number(l, i);
+}
+
+bool hb_kill_is(const struct hb_sentence *l, int i)
+{
+    return is_kill(l, i) && !hb_refusal_is_never(l, i) && !hb_refusal_is_called(l, i) &&
+           !hb_refusal_is_none(l, i);
 }

@@ -189,11 +189,11 @@ static bool is_listed(const struct hb_sentence *l, int i)
 static bool is_failed_allocation(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
+    if (!(l->bits[i] & ALLOCS) && !is_acquired(l, i))
+        return false;
     if (l->word[i].span.at > l->span.at && l->word[i].span.at[-1] == '/')
         return false; /* a file: "include/alloc.h:102" */
     if (is_listed(l, i))
-        return false;
-    if (!(l->bits[i] & ALLOCS) && !is_acquired(l, i))
         return false;
     if (hb_sentence_is(l, i - 1, "bad"))
         return true;
@@ -227,6 +227,8 @@ static bool is_too_little(const struct hb_sentence *l, int i)
     enum { FAR = 5, BACK = 7 }; /* "RAM of our server are not enough" */
     bool enough =
         hb_sentence_is(l, i, "enough") || hb_sentence_is(l, i, "sufficient") || l->bits[i] & FREES;
+    if (!enough && !(l->bits[i] & SHORT) && !hb_sentence_is(l, i, "no"))
+        return false;
     bool low = hb_sentence_is(l, i + 1, "on") || (i > 0 && l->bits[i - 1] & MEMORY);
     bool used = hb_sentence_is(l, i + 1, "utilization") || hb_sentence_is(l, i + 1, "use");
     if ((hb_sentence_is(l, i, "low") && !low) || is_asked(l, i) || used)
@@ -288,9 +290,10 @@ static bool is_reached(const struct hb_sentence *l, int i)
 {
     enum { FAR = 6 };
     static const char *const verbs[] = {"hit", "hits", "hitting", "reached", "reaches", NULL};
+    if (!hb_sentence_is_any(l, i, verbs))
+        return false;
     int limit = hb_sentence_ahead(l, i, FAR, LIMITS);
-    return hb_sentence_is_any(l, i, verbs) && limit > 0 && l->bits[limit - 1] & MEMORY &&
-           !is_denied(l, i);
+    return limit > 0 && l->bits[limit - 1] & MEMORY && !is_denied(l, i);
 }
 
 /* "1024 pixels, memory out", "train one, memory out of" */
@@ -308,21 +311,25 @@ static bool is_stopped_of(const struct hb_sentence *l, int i)
     static const char *const stops[] = {"stopped", "crash", NULL};
     static const char *const why[] = {"due", "because", NULL};
     enum { FAR = 6, NEAR = 4, WIDE = 16 };
+    if (!(l->bits[i] & MEMORY))
+        return false;
     int due = hb_sentence_nearest(l, i, NEAR, why);
     bool ended = due >= 0 && hb_sentence_behind(l, i, NEAR, DEVICE) > due &&
                  hb_sentence_behind(l, due, WIDE, ENDS) >= 0;
-    return l->bits[i] & MEMORY && (ended || (hb_sentence_is_any(l, i + 1, nouns) &&
-                                             hb_sentence_nearest(l, i, FAR, stops) >= 0));
+    return ended ||
+           (hb_sentence_is_any(l, i + 1, nouns) && hb_sentence_nearest(l, i, FAR, stops) >= 0);
 }
 
 /* "memory exhausted", "exceeding memory limits"; "exceeds 10% of free memory" only warns */
 static bool is_exceeded(const struct hb_sentence *l, int i)
 {
     enum { FAR = 4 };
+    if (!(l->bits[i] & EXCEEDS))
+        return false;
     bool may = hb_sentence_is(l, i, "exceed") &&
                (hb_sentence_is(l, i - 1, "that") || hb_sentence_is(l, i - 1, "which"));
     bool late = hb_sentence_is(l, i - 1, "deadline") || hb_sentence_is(l, i + 1, "deadline");
-    if (!(l->bits[i] & EXCEEDS) || is_denied(l, i) || hb_sentence_is(l, i - 1, "to") || may || late)
+    if (is_denied(l, i) || hb_sentence_is(l, i - 1, "to") || may || late)
         return false; /* "easy to exceed", "models that exceed": such may be */
     if (is_status(l, i) || hb_sentence_has_pair(l, "kv", "cache"))
         return true;
@@ -400,6 +407,9 @@ static bool is_full(const struct hb_sentence *l, int i)
 {
     static const char *const verbs[] = {"is",      "was",    "are",    "were", "gets", "got",
                                         "becomes", "caused", "causes", "runs", NULL};
+    if (!hb_sentence_is(l, i, "full") && !hb_sentence_is(l, i, "filled") &&
+        !hb_sentence_is(l, i, "maxed"))
+        return false;
     bool told = hb_sentence_is_any(l, i - 1, verbs) || hb_sentence_is_any(l, i - 2, verbs);
     bool host = (hb_sentence_is(l, i, "filled") || hb_sentence_is(l, i, "maxed")) &&
                 hb_sentence_behind(l, i, 3, HOST) >= 0; /* a device's may spill over */
@@ -510,12 +520,13 @@ static bool is_error_of_memory(const struct hb_sentence *l, int i)
                                         "gave", "hit",    "throw",  "throws",  "raises", "causes",
                                         "into", "facing", "having", NULL};
     static const char *const nouns[] = {"issues", "problems", "errors", NULL};
+    if (!(l->bits[i] & MEMORY))
+        return false;
     bool error = hb_sentence_is(l, i, "memory") && hb_sentence_is(l, i + 1, "error") &&
                  *l->word[i].span.end == ' ';
     int noun = hb_sentence_is(l, i + 1, "capacity") ? i + 2 : i + 1;
     bool gets = hb_sentence_is_any(l, hb_sentence_is(l, i - 1, "a") ? i - 2 : i - 1, verbs);
-    bool met = l->bits[i] & MEMORY && hb_sentence_is_any(l, noun, nouns) &&
-               (gets || hb_sentence_is(l, i - 2, "into"));
+    bool met = hb_sentence_is_any(l, noun, nouns) && (gets || hb_sentence_is(l, i - 2, "into"));
     return met || (error && (i == 0 || gets || l->bits[i - 1] & DEVICE));
 }
 

@@ -41,17 +41,13 @@ void hb_sentence_around(const struct hb_sentence *line, int i, struct hb_sentenc
     }
 }
 
-/* Most words differ in their first letter, and each word of a line is asked for hundreds. */
-bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text)
-{
-    return i >= 0 && i < l->count && l->word[i].text[0] == text[0] &&
-           l->word[i].kind == HB_WORD_TEXT && strcmp(l->word[i].text, text) == 0;
-}
-
 bool hb_sentence_is_any(const struct hb_sentence *l, int i, const char *const *words)
 {
+    if (i < 0 || i >= l->count || l->word[i].kind != HB_WORD_TEXT)
+        return false;
+    const char *text = l->word[i].text;
     for (; *words; words++)
-        if (hb_sentence_is(l, i, *words))
+        if (**words == *text && strcmp(*words, text) == 0)
             return true;
     return false;
 }

@@ -3,6 +3,8 @@
 #ifndef HB_SIM_HLO_LOGSENTENCE_H
 #define HB_SIM_HLO_LOGSENTENCE_H
 
+#include <string.h>
+
 #include "sim/hlo/logmeaning.h"
 #include "sim/hlo/logword.h"
 
@@ -19,7 +21,12 @@ struct hb_sentence {
 void hb_sentence_read(struct hb_span s, struct hb_sentence *line);
 /* The words between the ends around word i of line. */
 void hb_sentence_around(const struct hb_sentence *line, int i, struct hb_sentence *part);
-bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text);
+/* Most words differ in their first letter, and each word of a line is asked for hundreds. */
+static inline bool hb_sentence_is(const struct hb_sentence *l, int i, const char *text)
+{
+    return i >= 0 && i < l->count && l->word[i].text[0] == text[0] &&
+           l->word[i].kind == HB_WORD_TEXT && strcmp(l->word[i].text, text) == 0;
+}
 /* Any of words, which end with NULL. */
 bool hb_sentence_is_any(const struct hb_sentence *l, int i, const char *const *words);
 /* The first word with any of the bits among the next `far` ahead of i, in the same sentence; -1. */
@@ -33,10 +40,10 @@ int hb_sentence_next(const struct hb_sentence *l, int i, int far, const char *co
 bool hb_sentence_has(const struct hb_sentence *l, int bits);
 bool hb_sentence_has_pair(const struct hb_sentence *l, const char *first, const char *second);
 bool hb_sentence_has_word(const struct hb_sentence *l, const char *text);
-/* "... for the job", "to each pod": for what somebody asks the machine's memory. */
 /* Where the quotation that word i stands in begins, its mark's index, if it is part of a sentence:
  * of a message that the sentence only names. -1: it is none, or is what a key is of. */
 int hb_sentence_quoted(const struct hb_sentence *l, int i);
+/* "... for the job", "to each pod": for what somebody asks the machine's memory. */
 bool hb_sentence_is_job(const struct hb_sentence *l, int i);
 /* Whether "not" or the like is among the `far` words before i. */
 bool hb_sentence_negates(const struct hb_sentence *l, int i, int far);

@@ -26,12 +26,6 @@ struct hb_span hb_span_of(const char *text)
     return (struct hb_span){text, text + strlen(text)};
 }
 
-bool hb_span_starts(struct hb_span s, const char *word)
-{
-    size_t len = strlen(word);
-    return span_len(s) >= len && memcmp(s.at, word, len) == 0;
-}
-
 bool hb_span_find(struct hb_span *s, const char *word)
 {
     size_t len = strlen(word);
@@ -179,8 +173,8 @@ static int64_t take_unit(struct hb_span *s)
     size_t len = 0;
     while (rest.at + len < rest.end && is_letter(rest.at[len]))
         len++;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strlen(units[i].name) != len || memcmp(units[i].name, rest.at, len) != 0)
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && len; i++) {
+        if (!hb_span_starts(rest, units[i].name) || strlen(units[i].name) != len)
             continue;
         s->at = rest.at + len;
         return units[i].bytes;
