@@ -300,6 +300,11 @@ void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind)
     r->list_kind = kind;
 }
 
+bool hb_form_is_met(const struct hb_log_reader *r, enum hb_log_kind kind)
+{
+    return r->slot[kind].is_open || r->log->message[kind].times;
+}
+
 int64_t hb_form_line(const struct hb_log_reader *r)
 {
     return r->line;

@@ -262,9 +262,11 @@ struct hb_log {
     int64_t pool_bytes;        /* what TensorFlow gives its pool; 0: not said */
     int64_t
         limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */
-    int64_t limits_line;  /* where a list of such limits begins; 0: nowhere */
-    int64_t device_batch; /* the largest batch of a device that is told; 0: none */
-    int64_t any_batch;    /* ... of nobody says what */
+    int64_t glossary_line; /* where a table of what words mean begins; 0: nowhere */
+    int64_t limits_line;   /* where a list of such limits begins; 0: nowhere */
+    int64_t raised_line;   /* where somebody advises to raise them; 0: nowhere */
+    int64_t device_batch;  /* the largest batch of a device that is told; 0: none */
+    int64_t any_batch;     /* ... of nobody says what */
     int64_t lines;
     int64_t bytes;
     int rank_count; /* ranks that wrote lines with messages; 0: none said */

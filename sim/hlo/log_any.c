@@ -501,13 +501,21 @@ static bool is_of_device(const struct hb_sentence *l, const struct hb_figures *f
            hb_sentence_has_pair(l, "resource", "exhaustion") || has_oom(l) || is_limit(l);
 }
 
+/* A row of a table that tells what such words mean, "| `TERM_MEMLIMIT` | 16 | Job killed |". */
+static bool is_of_glossary(struct hb_log_reader *r, struct hb_span s)
+{
+    enum { ROWS = 64 };
+    int64_t head = hb_form_log(r)->glossary_line;
+    return head && hb_form_line(r) <= head + ROWS && hb_span_starts(s, "|");
+}
+
 void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
 {
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(s, l);
     /* before they are filled in; a loader's own room */
     static const char *const texts[] = {"${", "{len(", "f\"{", "static TLS"};
-    if (is_faulty(r, l) || HB_SPAN_HAS_ANY(s, texts))
+    if (is_faulty(r, l) || is_of_glossary(r, s) || HB_SPAN_HAS_ANY(s, texts))
         return;
     hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
     hb_form_log(r)->mark[HB_MARK_HOST] += hb_refusal_names_host(l);
@@ -546,6 +554,15 @@ static void take_title(struct hb_log_reader *r, const struct hb_form *form,
     (void)form;
 }
 
+/* "| Reason | Code | Meaning |" */
+static void take_glossary(struct hb_log_reader *r, const struct hb_form *form,
+                          const struct hb_form_place *place)
+{
+    if (hb_span_starts(place->before, "|") && hb_span_starts(place->after, " |"))
+        hb_form_log(r)->glossary_line = hb_form_line(r);
+    (void)form;
+}
+
 static void take_any(struct hb_log_reader *r, const struct hb_form *form,
                      const struct hb_form_place *place)
 {
@@ -562,6 +579,7 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
     {"# ", HB_LOG_ANY, HB_FORM_ADDS, .handle = take_title},
+    {"| Meaning", HB_LOG_ANY, HB_FORM_ADDS, .handle = take_glossary},
     ANY("\u4e0d\u8db3"),
     ANY("\u4e0d\u591f"),
     ANY("\u6ea2\u51fa"),

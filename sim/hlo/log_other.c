@@ -359,6 +359,8 @@ static const struct hb_form rows[] = {
      .text = HB_LOG_REFUSED},
     {"ailed to allocate data of size ", K(HOST), OPENS, .handle = hb_form_request,
      .text = HB_LOG_REFUSED},
+    {"mem job total ", K(HOST), OPENS, .handle = hb_form_request, .needs = " exceeded limit ",
+     .figures = {{"", FACT(ASKED)}, {"exceeded limit ", FACT(CAPACITY)}}}, /* Torque */
     {"limit of h_vmem", K(HOST), JOINS, .value = NONE},
     {"limit \"h_vmem\"", K(HOST), JOINS, .value = NONE},
     {"ArrayMemoryError: Unable to allocate ", K(HOST), OPENS, .handle = hb_form_request,

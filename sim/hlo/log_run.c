@@ -140,13 +140,31 @@ static void take_limit(struct hb_log_reader *r, const struct hb_form *form,
         limit.bytes >= LEAST_LIMIT && !hb_form_log(r)->limit_bytes &&
         !hb_span_has(before, "instead of"))
         hb_form_log(r)->limit_bytes = limit.bytes;
-    bool advised = hb_span_has(before, "ncreas") || hb_span_has(before, "aise ");
+    enum { LINES = 8 };
+    struct hb_log *log = hb_form_log(r);
+    bool advised = hb_span_has(before, "ncreas") || hb_span_has(before, "aise ") ||
+                   (log->raised_line && hb_form_line(r) <= log->raised_line + LINES);
     if (advised) /* "increasing it to 16G, --mem=16G, helps", "Raise the request: --mem=64G" */
         return;
     hb_span_skip(&s, " ");
     if (hb_span_starts(s, "of ") || hb_span_starts(s, "is ")) /* "to": what is set then */
         s.at += sizeof "of " - 1;
-    set_limit(hb_form_log(r), s);
+    int64_t set = log->limit_bytes;
+    if (*form->anchor == '-' && !hb_form_is_met(r, HB_LOG_HOST)) /* the last command was ended */
+        log->limit_bytes = 0;
+    set_limit(log, s);
+    log->limit_bytes = log->limit_bytes ? log->limit_bytes : set;
+}
+
+/* Behind what was ended: "consider increasing the memory limit, for instance:", what follows was
+ * not set. */
+static void take_raise(struct hb_log_reader *r, const struct hb_form *form,
+                       const struct hb_form_place *place)
+{
+    enum { NEAR = 48 };
+    if (hb_form_is_met(r, HB_LOG_HOST) && hb_span_has(hb_span_first(place->after, NEAR), "emory"))
+        hb_form_log(r)->raised_line = hb_form_line(r);
+    (void)form;
 }
 
 /* "exceeding the 1Gi limit" */
@@ -369,6 +387,7 @@ static const struct hb_form rows[] = {
     ROW("imits\":", 0, take_limits),
     ROW("emory:", 0, take_limit_of_list),
     ROW(" limit", 0, take_limit_before),
+    ROW("ncreas", 0, take_raise),
     ROW("--mem=", 0, take_limit),
     ROW("--mem ", 0, take_limit),
     ROW("--memory=", 0, take_limit),

@@ -98,6 +98,8 @@ void hb_form_follow(struct hb_log_reader *r, struct hb_log_message *m, struct hb
 void *hb_form_scratch(struct hb_log_reader *r, size_t size);
 /* Says that the open message of kind now has a list of buffers. */
 void hb_form_list_of(struct hb_log_reader *r, enum hb_log_kind kind);
+/* Whether a message of kind has begun, or is kept. */
+bool hb_form_is_met(const struct hb_log_reader *r, enum hb_log_kind kind);
 int64_t hb_form_line(const struct hb_log_reader *r);
 /* Whether it is the first that has words: a title, or all that there is. */
 bool hb_form_is_first_line(const struct hb_log_reader *r);

@@ -50,7 +50,7 @@ $wanted
     esac
 done
 count=$(grep -c '^@ ' $table)
-ok "the table has its $count texts" test "$count" -ge 6038
+ok "the table has its $count texts" test "$count" -ge 6163
 ok "the manual tells how many" grep -q "\[$count texts\]" docs/manual.md
 # What nothing was advised of is not said otherwise, but not said.
 ended=$(grep '^@ .* | ' $table)
@@ -705,5 +705,11 @@ silent|x y\nWhen a job dies with "Container killed by YARN for exceeding memory 
 silent|x y\nTry to look in the log for error messages mentioning "Container killed by YARN for exceeding memory limits".
 cause=unknown|# x\nWhen a finish the epoch and do the validation ,the "CUDA out of memory" appeared.
 cause=host_memory|TINFO: start OOM testing for pages.\noom02 0 TINFO: thread 1, allocating 3221225472 bytes.\noom02:4583 invoked oom-killer: order=0, oom_score_adj=0
+# The last limit before what was ended counts, none that is advised behind it.
+available_bytes=5242880000|$ srun --mem=500M python hog.py 200M   # works\n$ srun --mem=5000M python hog.py 5000M  # fails!\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=18839905.0.
+available_bytes=null cause=host_memory|Killed\nsrun: error: r1i7n0: task 0: Out Of Memory\n\nplease consider increasing memory limit for your Slurm allocation, for instance:\n\n    salloc ... --mem 32G ...
+available_bytes=12884901888|Killed\nsrun: error: r1i7n0: task 0: Out Of Memory\n#SBATCH --mem=12G
+wanted_bytes=4427071488 available_bytes=3221225472|=>> PBS: job killed: mem job total 4323312 kb exceeded limit 3145728 kb
+silent|| Reason | Code | Meaning |\n|---|---|---|\n| `TERM_MEMLIMIT` | 16 | Job killed - exceeded memory limit (`-M`) |
 EOF
 finish
