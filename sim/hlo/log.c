@@ -80,8 +80,7 @@ struct hb_log_reader {
     size_t end;
     int64_t line;
     int64_t folds;               /* lines that were put behind it so far */
-    size_t width;                /* that the text was cut to; 0: to none */
-    size_t wrap;                 /* ... at which its sentences were wrapped */
+    struct hb_log_widths width;  /* of the text */
     int64_t first_line;          /* that has words, and no fence or tag alone; 0: none yet */
     struct hb_log_joined joined; /* a message broken over lines, as far as it was met */
     int64_t joined_line;         /* where it began */
@@ -604,8 +603,8 @@ static void read_window(struct hb_log_reader *r, bool at_end)
             break;
         char *stop = cut > part && cut[-1] == '\r' ? cut - 1 : cut;
         struct hb_span line = {part, stop}, next = {cut + 1, end};
-        bool folded = hb_log_is_folded(line, next, r->width);
-        bool wrapped = !folded && hb_log_is_wrapped(line, next, r->wrap);
+        bool folded = hb_log_is_folded(line, next, r->width.fold);
+        bool wrapped = !folded && hb_log_is_wrapped(line, next, r->width.wrap);
         if (cut - text < HB_LOG_JOINED_CAP && (folded || wrapped)) {
             bool blank = wrapped && !(stop > part && stop[-1] == ' ');
             size_t over = (size_t)(cut + 1 - stop) - blank; /* of its end */
@@ -646,10 +645,8 @@ static bool fill_window(struct hb_log_reader *r)
     size_t known = r->end, got = 1;
     for (; got > 0 && r->end < WINDOW; r->end += got)
         got = r->source.read(r->source.context, r->window + r->end, WINDOW - r->end);
-    if (!r->log->bytes) {
-        r->width = hb_log_fold_width((struct hb_span){r->window, r->window + r->end});
-        r->wrap = r->width ? 0 : hb_log_wrap_width((struct hb_span){r->window, r->window + r->end});
-    }
+    if (!r->log->bytes)
+        r->width = hb_log_widths_of((struct hb_span){r->window, r->window + r->end});
     r->log->bytes += (int64_t)(r->end - known);
     return r->end > known;
 }

@@ -106,21 +106,6 @@ static struct hb_span take_text_line(struct hb_span *text)
     return line;
 }
 
-size_t hb_log_fold_width(struct hb_span text)
-{
-    size_t most = 0;
-    int times = 0;
-    while (memchr(text.at, '\n', (size_t)(text.end - text.at))) { /* the last may be cut */
-        struct hb_span line = take_text_line(&text);
-        size_t len = span_length(line);
-        if (len && is_within(line.end[-1]))
-            times = len > most ? 1 : times + (len == most);
-        most = len > most ? len : most;
-    }
-    bool known = most == 80 || most == 100 || most == 120;
-    return most >= WIDTH_LEAST && most <= WIDTH_MOST && times >= FOLDS - known ? most : 0;
-}
-
 bool hb_log_is_folded(struct hb_span line, struct hb_span next, size_t width)
 {
     return width && (size_t)(line.end - line.at) == width && next.end - next.at >= ALIKE &&
@@ -371,29 +356,63 @@ static enum wrap find_wrap(struct hb_span line, struct hb_span next, size_t widt
     return len + 1 + first > width ? WRAP_HERE : WRAP_EARLY;
 }
 
-size_t hb_log_wrap_width(struct hb_span text)
+/* What the lines of a text are as wide as. */
+struct extent {
+    size_t longest; /* line that has ended */
+    int times;      /* that one so long ends within a text */
+    size_t told;    /* the longest without the blanks at its end, of several words */
+    size_t widest;  /* with them */
+};
+
+static struct extent extent_of(struct hb_span text)
 {
-    size_t most = 0, widest = 0; /* with the blanks at its end */
-    int here = 0, early = 0, full = 0, ragged = 0;
-    for (struct hb_span rest = text; rest.at < rest.end;) {
-        struct hb_span line = take_text_line(&rest);
+    struct extent e = {0, 0, 0, 0};
+    while (text.at < text.end) {
+        struct hb_span line = take_text_line(&text);
         struct hb_span told = trim_end(line);
-        most = span_length(told) > most && is_text(told) ? span_length(told) : most;
-        widest = span_length(line) > widest ? span_length(line) : widest;
+        size_t len = span_length(line);
+        e.told = span_length(told) > e.told && is_text(told) ? span_length(told) : e.told;
+        e.widest = len > e.widest ? len : e.widest;
+        if (text.at[-1] != '\n') /* the last may be cut */
+            break;
+        if (len && is_within(line.end[-1]))
+            e.times = len > e.longest ? 1 : e.times + (len == e.longest);
+        e.longest = len > e.longest ? len : e.longest;
     }
-    if (most < WRAP_LEAST || most > WRAP_MOST)
+    return e;
+}
+
+static size_t fold_of(const struct extent *e)
+{
+    bool known = e->longest == 80 || e->longest == 100 || e->longest == 120;
+    bool cut = e->longest >= WIDTH_LEAST && e->longest <= WIDTH_MOST && e->times >= FOLDS - known;
+    return cut ? e->longest : 0;
+}
+
+/* More of its lines end where the next word had no room than before. */
+static size_t wrap_of(struct hb_span text, const struct extent *e)
+{
+    int here = 0, early = 0, full = 0, ragged = 0;
+    if (e->told < WRAP_LEAST || e->told > WRAP_MOST)
         return 0;
-    for (struct hb_span rest = text; rest.at < rest.end;) {
-        struct hb_span line = take_text_line(&rest);
-        enum wrap wrap = find_wrap(trim_end(line), rest, most);
-        bool begins = rest.at < rest.end && isupper((unsigned char)*rest.at); /* maybe a sentence */
-        full += span_length(line) == widest;
-        ragged += wrap == WRAP_HERE && span_length(line) < widest;
+    while (text.at < text.end) {
+        struct hb_span line = take_text_line(&text);
+        enum wrap wrap = find_wrap(trim_end(line), text, e->told);
+        bool begins = text.at < text.end && isupper((unsigned char)*text.at); /* maybe a sentence */
+        full += span_length(line) == e->widest;
+        ragged += wrap == WRAP_HERE && span_length(line) < e->widest;
         here += wrap == WRAP_HERE && !begins;
         early += wrap == WRAP_EARLY && !begins;
     }
     bool by_window = full > 1 && !ragged; /* all of one width: it looks at no words */
-    return here > early && !by_window ? most : 0;
+    return here > early && !by_window ? e->told : 0;
+}
+
+struct hb_log_widths hb_log_widths_of(struct hb_span text)
+{
+    struct extent e = extent_of(text);
+    size_t fold = fold_of(&e);
+    return (struct hb_log_widths){fold, fold ? 0 : wrap_of(text, &e)};
 }
 
 bool hb_log_is_wrapped(struct hb_span line, struct hb_span next, size_t width)

@@ -22,13 +22,15 @@ struct hb_log_joined {
 
 /* Takes escape sequences (ESC [ ... letter) out of a line; its length then. */
 size_t hb_log_line_plain(char *line, size_t len);
-/* The width that a text was cut to, by its longest lines; 0: none. */
-size_t hb_log_fold_width(struct hb_span text);
+/* Of a text: the width that it was cut to, by its longest lines, or, where it was to none, the one
+ * at which its sentences were broken between words; 0: at none. */
+struct hb_log_widths {
+    size_t fold;
+    size_t wrap;
+};
+struct hb_log_widths hb_log_widths_of(struct hb_span text);
 /* Whether a line so cut goes on in what is next. */
 bool hb_log_is_folded(struct hb_span line, struct hb_span next, size_t width);
-/* The width at which sentences of a text were broken between words: more of its lines end where the
- * next word had no room than before; 0: none. */
-size_t hb_log_wrap_width(struct hb_span text);
 bool hb_log_is_wrapped(struct hb_span line, struct hb_span next, size_t width);
 /* Without what schedulers and launchers put before a program's line. */
 struct hb_span hb_log_line_bare(struct hb_span line);
