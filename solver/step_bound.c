@@ -465,7 +465,7 @@ static const bool *drop_optional_ops(struct bound *b, const struct hb_program *m
     const int64_t *change = hb_merged_find(b->arena, b->p, merged, device);
     for (uint32_t i = 0; i < b->p->op_count; i++) {
         bool follows = b->costs.by_steps[i] != NULL;
-        optional[i] = optional[i] || change[i] == HB_MERGED_AWAY || (follows && change[i] < 0);
+        optional[i] |= follows ? change[i] < 0 : change[i] == HB_MERGED_AWAY;
         if (!follows)
             b->costs.usual_ns[i] = hb_merged_ns(b->costs.usual_ns[i], change[i]);
         if (optional[i]) {

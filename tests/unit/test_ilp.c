@@ -192,13 +192,15 @@ static void test_keeps_what_just_fits(void **state)
     assert_true(close > specs / 2);
 }
 
-/* What is said of a program is proven, and a little more than that is not. */
+/* What is said of a program is proven, and a little more than that is not, and nothing once the
+ * search is to end. */
 static void test_proves_no_more(void **state)
 {
     (void)state;
     int specs = (int)prop_cases(60);
     struct hb_rng rng = hb_rng_seed(61);
     int optimal = 0, proven = 0;
+    struct hb_stop over = {.stopped = true};
     for (int tries = 0; tries < specs; tries++) {
         struct sample s = {.arena = hb_arena_new()};
         struct hb_ilp_answer answer;
@@ -209,6 +211,8 @@ static void test_proves_no_more(void **state)
                 proven += hb_ilp_proves(s.arena, &s.ask, answer.objective * 0.999);
                 assert_false(hb_ilp_proves(s.arena, &s.ask, answer.objective * 1.001));
                 assert_false(hb_ilp_proves(s.arena, &s.ask, INFINITY));
+                s.ask.limits.stop = &over;
+                assert_false(hb_ilp_proves(s.arena, &s.ask, answer.objective * 0.999));
             }
         }
         hb_arena_free(s.arena);
