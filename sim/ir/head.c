@@ -450,7 +450,7 @@ bool hb_head_waits(const struct hb_lower *lo)
 
 /* v5e, whose collectives run beside the products, makes the head's gradient at once, f32, before
  * that of its input, not beside host copies (70B/remat=offload:layer_in). */
-static bool is_started_first(const struct hb_lower *lo)
+static bool is_made_at_once(const struct hb_lower *lo)
 {
     return hb_gathers_beside(lo) && !hb_offloads(lo);
 }
@@ -460,13 +460,13 @@ static bool is_started_first(const struct hb_lower *lo)
  * tokens: f32[4096,32000] from 290 to 291 of 1000). Not where they do not fit: 70B/base. */
 bool hb_head_sum_waits(const struct hb_lower *lo)
 {
-    return is_started_first(lo) && !hb_sequence_gathers_at_once(lo) &&
+    return is_made_at_once(lo) && !hb_sequence_gathers_at_once(lo) &&
            waiting_bytes(lo) < lo->hbm_bytes;
 }
 
 bool hb_head_sum_beside(const struct hb_lower *lo)
 {
-    return is_started_first(lo) && hb_sequence_gathers_at_once(lo);
+    return is_made_at_once(lo) && hb_sequence_gathers_at_once(lo);
 }
 
 /* Of one sequence (8 layers of 2048 and 8192, 49,152 words, fsdp 64, data 2 to 8 beside fsdp 32 to
@@ -482,7 +482,7 @@ bool hb_head_logits_beside(const struct hb_lower *lo)
  * after it, from the head gathered once more. */
 bool hb_head_logits_again(const struct hb_lower *lo)
 {
-    return is_started_first(lo) && hb_head_waits(lo) && !is_tied(lo) &&
+    return is_made_at_once(lo) && hb_head_waits(lo) && !is_tied(lo) &&
            waiting_bytes(lo) >= lo->hbm_bytes;
 }
 
