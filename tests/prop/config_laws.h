@@ -158,13 +158,45 @@ static int by_start(const void *a, const void *b)
     return (x->span.start > y->span.start) - (x->span.start < y->span.start);
 }
 
+/* Who had these bytes last. */
+struct tenant {
+    int64_t from;
+    int64_t end;
+    const struct hb_live_part *part;
+};
+
+/* Puts a part that starts no sooner than all before it among the tenants, which are in order of
+ * address and have no byte in common: in place of whom it meets. False: one of these still lives.
+ */
+static bool move_in(struct tenant *tenants, uint32_t *count, struct tenant one)
+{
+    uint32_t low = 0, high = *count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (tenants[middle].end > one.from)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    for (; high < *count && tenants[high].from < one.end; high++) {
+        const struct hb_live_part *other = tenants[high].part;
+        if (other->span.end >= one.part->span.start && other->live != one.part->live)
+            return false;
+    }
+    memmove(tenants + low + 1, tenants + high, (*count - high) * sizeof *tenants);
+    tenants[low] = one;
+    *count = *count - (high - low) + 1;
+    return true;
+}
+
 /* 2: no two buffers that live at one time overlap, none leaves the heap, all are aligned. A place
  * that is empty between two parts of a life may be another's. */
 static const char *buffers_never_overlap(struct subject *s)
 {
     const struct hb_memory *m = &s->r.m;
     const struct hb_live_part **list = hb_arena_alloc(s->arena, m->part_count, sizeof *list);
-    uint32_t n = 0;
+    struct tenant *tenants = hb_arena_alloc(s->arena, (size_t)m->part_count + 1, sizeof *tenants);
+    uint32_t n = 0, count = 0;
     for (uint32_t i = 0; i < m->part_count; i++)
         if (m->offset_of[m->live[m->parts[i].live].buf] >= 0)
             list[n++] = &m->parts[i];
@@ -174,12 +206,8 @@ static const char *buffers_never_overlap(struct subject *s)
         int64_t from = m->offset_of[life->buf], end = from + life->bytes;
         if (from % m->heap_align_bytes || end > m->temp_bytes)
             return "a buffer not aligned, or outside the heap";
-        for (uint32_t k = i + 1; k < n && list[k]->span.start <= list[i]->span.end; k++) {
-            const struct hb_live *next = &m->live[list[k]->live];
-            int64_t other = m->offset_of[next->buf];
-            if (next != life && other < end && from < other + next->bytes)
-                return "two live buffers overlap";
-        }
+        if (end > from && !move_in(tenants, &count, (struct tenant){from, end, list[i]}))
+            return "two live buffers overlap";
     }
     return NULL;
 }
