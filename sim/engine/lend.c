@@ -7,27 +7,35 @@
 #include "sim/engine/lend.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/size.h"
+#include "base/str.h"
 
-/* One tenant of a slot. */
-struct stay {
-    int32_t start;
-    int32_t end;
-    uint32_t next; /* in the same slot; UINT32_MAX: none */
+/* What holds a slot: in order of time, no two at once. */
+struct stays {
+    struct hb_heap_span *at;
+    uint32_t count, cap;
+};
+
+/* Of slots below a node: the first time at which one is empty and the last, and of the longest stay
+ * in each the first end and the last start, so that what lives through both meets a stay in all of
+ * them. In a slot that is smaller than what asks now something always stays. */
+struct node {
+    int32_t after;
+    int32_t until;
+    int32_t first_end;
+    int32_t last_start;
 };
 
 struct lend {
+    struct hb_arena *scratch;
     const struct hb_lend_slot *slots;
     uint32_t slot_count;
-    /* Of slots below a node the largest, the earliest and the latest: what an item is too large,
-     * too early or too late for need not be asked one by one. Children of n are 2n and 2n + 1. */
-    struct hb_lend_slot *most;
-    uint32_t width;  /* leaves */
-    uint32_t *first; /* by slot */
-    struct stay *stays;
-    uint32_t stay_count;
+    struct node *nodes;  /* children of n are 2n and 2n + 1 */
+    uint32_t width;      /* leaves */
+    struct stays *stays; /* by slot */
 };
 
 static int compare_size(const void *a, const void *b)
@@ -38,38 +46,80 @@ static int compare_size(const void *a, const void *b)
     return (*left)->order < (*right)->order ? -1 : (*left)->order > (*right)->order;
 }
 
+static int compare_slots(const void *a, const void *b)
+{
+    const struct hb_lend_slot *const *left = a, *const *right = b;
+    return ((*left)->bytes < (*right)->bytes) - ((*left)->bytes > (*right)->bytes);
+}
+
+/* Where in a slot something of this life would stand, behind what ends before it. */
+static uint32_t find_turn(const struct stays *s, const struct hb_heap_item *item)
+{
+    uint32_t low = 0, high = s->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (s->at[middle].end < item->start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Of an item that the slot may hold. */
 static bool is_free(const struct lend *l, uint32_t slot, const struct hb_heap_item *item)
 {
     const struct hb_lend_slot *own = &l->slots[slot];
+    const struct stays *s = &l->stays[slot];
     /* What the update reads may become its result in place. */
     if (item->end == own->until && item->bytes != own->bytes)
         return false;
-    for (uint32_t i = l->first[slot]; i != UINT32_MAX; i = l->stays[i].next)
-        if (item->start <= l->stays[i].end && l->stays[i].start <= item->end)
-            return false;
-    return true;
+    uint32_t turn = find_turn(s, item);
+    return turn == s->count || s->at[turn].start > item->end;
 }
 
-static void make_nodes(struct lend *l, struct hb_arena *scratch)
+static struct node join(const struct node *a, const struct node *b)
+{
+    return (struct node){a->after < b->after ? a->after : b->after,
+                         a->until > b->until ? a->until : b->until,
+                         a->first_end < b->first_end ? a->first_end : b->first_end,
+                         a->last_start > b->last_start ? a->last_start : b->last_start};
+}
+
+static void make_nodes(struct lend *l)
 {
     for (l->width = 1; l->width < l->slot_count;)
         l->width *= 2;
-    l->most = hb_arena_alloc(scratch, (size_t)l->width * 2, sizeof *l->most);
-    for (uint32_t i = 0; i < l->width; i++)
-        l->most[l->width + i] =
-            i < l->slot_count ? l->slots[i] : (struct hb_lend_slot){-1, INT32_MAX, INT32_MIN, 0};
-    for (uint32_t n = l->width; n-- > 1;) {
-        const struct hb_lend_slot *a = &l->most[2 * n], *b = a + 1;
-        l->most[n] = (struct hb_lend_slot){a->bytes > b->bytes ? a->bytes : b->bytes,
-                                           a->after < b->after ? a->after : b->after,
-                                           a->until > b->until ? a->until : b->until, 0};
-    }
+    l->nodes = hb_arena_alloc(l->scratch, (size_t)l->width * 2, sizeof *l->nodes);
+    for (uint32_t n = 0; n < l->width * 2; n++)
+        l->nodes[n] = (struct node){INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN};
 }
 
-static bool may_hold(const struct hb_lend_slot *most, const struct hb_heap_item *item)
+/* What stays longest in a slot now. */
+static void set_stay(struct lend *l, uint32_t slot, int32_t start, int32_t end)
 {
-    return most->bytes >= item->bytes && item->start > most->after && item->end <= most->until;
+    uint32_t n = l->width + slot;
+    l->nodes[n] = (struct node){l->slots[slot].after, l->slots[slot].until, end, start};
+    while (n /= 2)
+        l->nodes[n] = join(&l->nodes[2 * n], &l->nodes[2 * n + 1]);
+}
+
+static void move_in(struct lend *l, uint32_t slot, const struct hb_heap_item *item)
+{
+    struct stays *s = &l->stays[slot];
+    const struct node *own = &l->nodes[l->width + slot];
+    uint32_t turn = find_turn(s, item);
+    s->at = hb_grow(l->scratch, s->at, s->count, &s->cap, sizeof *s->at);
+    memmove(s->at + turn + 1, s->at + turn, (s->count - turn) * sizeof *s->at);
+    s->at[turn] = (struct hb_heap_span){item->start, item->end};
+    if (s->count++ == 0 || item->end - item->start > own->first_end - own->last_start)
+        set_stay(l, slot, item->start, item->end);
+}
+
+static bool may_hold(const struct node *n, const struct hb_heap_item *item)
+{
+    return item->start > n->after && item->end <= n->until &&
+           (item->start > n->first_end || item->end < n->last_start);
 }
 
 /* The next node to the right that is not below this one; 0: there is none. */
@@ -85,7 +135,7 @@ static bool place_item(struct lend *l, const struct hb_heap_item *item)
 {
     for (uint32_t node = 1; node;) {
         uint32_t slot = node - l->width;
-        if (!may_hold(&l->most[node], item)) {
+        if (!may_hold(&l->nodes[node], item)) {
             node = node_after(node);
             continue;
         }
@@ -94,8 +144,7 @@ static bool place_item(struct lend *l, const struct hb_heap_item *item)
             continue;
         }
         if (is_free(l, slot, item)) {
-            l->stays[l->stay_count] = (struct stay){item->start, item->end, l->first[slot]};
-            l->first[slot] = l->stay_count++;
+            move_in(l, slot, item);
             return true;
         }
         node = node_after(node);
@@ -107,21 +156,25 @@ uint32_t hb_lend(struct hb_arena *scratch, struct hb_heap_item *items, uint32_t 
                  const struct hb_lend_slot *slots, uint32_t slot_count)
 {
     struct hb_arena_mark mark = hb_arena_mark(scratch);
-    struct lend l = {.slots = slots,
-                     .slot_count = slot_count,
-                     .first = hb_arena_alloc(scratch, slot_count, sizeof *l.first),
-                     .stays = hb_arena_alloc(scratch, count, sizeof *l.stays)};
-    make_nodes(&l, scratch);
+    struct lend l = {.scratch = scratch, .slots = slots, .slot_count = slot_count};
+    l.stays = hb_arena_alloc(scratch, slot_count, sizeof *l.stays);
+    make_nodes(&l);
     const struct hb_heap_item **sorted =
         hb_arena_alloc(scratch, count, sizeof(const struct hb_heap_item *));
+    const struct hb_lend_slot **large =
+        hb_arena_alloc(scratch, slot_count, sizeof(const struct hb_lend_slot *));
     bool *placed = hb_arena_alloc(scratch, count, sizeof *placed);
     for (uint32_t i = 0; i < slot_count; i++)
-        l.first[i] = UINT32_MAX;
+        large[i] = &slots[i];
+    qsort(large, slot_count, sizeof(const struct hb_lend_slot *), compare_slots);
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = &items[i];
     qsort(sorted, count, sizeof(const struct hb_heap_item *), compare_size);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0, open = 0; i < count; i++) {
+        for (; open < slot_count && large[open]->bytes >= sorted[i]->bytes; open++)
+            set_stay(&l, (uint32_t)(large[open] - slots), INT32_MAX, INT32_MIN);
         placed[sorted[i] - items] = place_item(&l, sorted[i]);
+    }
     uint32_t left = 0;
     for (uint32_t i = 0; i < count; i++)
         if (!placed[i])
