@@ -2,6 +2,8 @@
  * which buffers come from outside and with what value. Buffers are told apart by their root. */
 #include "sim/graph/step.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/str.h"
@@ -395,13 +397,17 @@ static void list_shared(struct maker *m, const struct frame *f)
         m->roots[i] = f->shared[i].root;
 }
 
-/* A part of what a tuple op has: nothing of its own. The list thinks that it needs all of it. */
+/* A part of what a tuple op has: nothing of its own. The list thinks that it needs all of it, as
+ * the part before it, whose references it shares: a loop of unrolled layers hands out thousands. */
 static void hand_out(struct maker *m, uint32_t root, uint32_t from)
 {
     uint32_t at = hb_maker_add_op(m, HB_NONE);
     const struct hb_graph_op *tuple = &m->g->ops[from];
-    hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, from);
-    for (uint32_t v = 0; v < tuple->value_count; v++)
+    if (at > from + 1)
+        memcpy(m->g->ops[at].refs_at, tuple[1].refs_at, sizeof tuple->refs_at);
+    else
+        hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, from);
+    for (uint32_t v = 0; v < tuple->value_count && at == from + 1; v++)
         hb_graph_add_ref(m->g, HB_GRAPH_USES, tuple->first_value + v);
     hb_graph_touch(m->g, m->value[root], HB_GRAPH_OP, at);
     m->holder[root] = at;
@@ -533,13 +539,6 @@ static uint32_t list_outputs(struct maker *m)
     return count;
 }
 
-static void add_entry(struct maker *m, struct hb_step_graph *out)
-{
-    add_arguments(m, out);
-    add_ops(m, HB_NONE);
-    add_root(m, 0, list_outputs(m));
-}
-
 static void add_body(struct maker *m, uint32_t comp)
 {
     struct frame f = m->frames[comp];
@@ -573,12 +572,13 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
         m.value[b] = m.cast_of[b] = HB_NONE;
     m.frames = hb_grow(arena, m.frames, 0, &m.frame_cap, sizeof *m.frames);
     m.frames[m.frame_count++] = (struct frame){.loop = HB_NONE};
-    for (uint32_t c = 0; c < m.frame_count; c++) {
+    hb_graph_add_comp(&out->graph);
+    add_arguments(&m, out);
+    add_ops(&m, HB_NONE);
+    add_root(&m, 0, list_outputs(&m));
+    for (uint32_t c = 1; c < m.frame_count; c++) {
         hb_graph_add_comp(&out->graph);
-        if (c == 0)
-            add_entry(&m, out);
-        else
-            add_body(&m, c);
+        add_body(&m, c);
     }
     hb_graph_close(&out->graph);
     out->item = m.item;
