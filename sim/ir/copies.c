@@ -15,10 +15,8 @@
  *   stands before; and of equals the last in the row.
  *
  * The layers' loop, which has collectives in it, counts as an end where its time has come. Times
- * are the compiler's own, as its log tells them (vmodule latency_hiding_scheduler=5): phi-4 over 64
- * of v6e has its loop at 674.6 MiB of the host's link before the end, here 661; 70B over data 2 and
- * fsdp 32 of v5p 5739, here 5729. Over the layers' pass copies of the weights that are updated
- * first are on their way: started last. */
+ * are the compiler's own, as its log tells them (vmodule latency_hiding_scheduler=5): 70B over data
+ * 2 and fsdp 32 of v5p has its loop at 5739 MiB of the host's link before the end, here 5729. */
 #include "sim/ir/copies.h"
 
 #include <math.h>
@@ -149,7 +147,7 @@ static enum hb_sequence find_sequence(const struct hb_lower *lo)
 {
     enum hb_sequence known = hb_sequence_known(lo) ? hb_sequence_find(lo) : HB_SEQUENCE_DEPTH;
     if (known == HB_SEQUENCE_LIST || hb_alone(lo) ||
-        (hb_begins_mixed(lo) && hb_ways(lo, HB_AX_TENSOR) == 1))
+        (hb_begins_mixed(lo) && hb_ways(lo, HB_AX_TENSOR) == 1) || hb_sequence_hosted_list(lo))
         return HB_SEQUENCE_LIST;
     bool post = hb_sequence_post_tensor(lo) && !hb_sequence_tensor_known(lo);
     post |= known == HB_SEQUENCE_POST && hb_accumulates(lo);
@@ -505,21 +503,13 @@ static void add_list(struct row *r)
 /* --- depth-first and post-order --- */
 
 /* Before the loss: both forms of the layers' stacks and of the head's gradient, logits and casts;
- * then of the layers' gradients, with the table's, or of the loop's accumulators. A search prices
- * policies by themselves: there all keep their layers' inputs. */
+ * then of the layers' gradients, with the table's, or of the loop's accumulators. */
 static void weigh_step(struct row *r)
 {
     const struct hb_lower *lo = r->lo;
     int bits = hb_dtype_bits(r->loop ? HB_DT_F32 : hb_weight_grad_dtype(lo));
     int64_t grads = r->loop ? 0 : 2 * table_bytes(lo);
-    bool asked = lo->spec->share == HB_SHARE_ASKED && lo->whole == lo->spec;
-    int64_t stacks = asked ? 0 : lo->input_bytes;
-    for (uint32_t i = 0; asked && !r->loop && i < lo->layers->count; i++) {
-        const struct hb_group *g = &lo->layers->groups[i];
-        int64_t kept = hb_saved_bytes(&g->saved, &g->layer);
-        stacks = hb_add_sat(stacks, hb_mul_sat(g->trips, kept));
-    }
-    stacks = hb_mul_sat(2, hb_add_sat(stacks, table_bytes(lo)));
+    int64_t stacks = hb_mul_sat(2, hb_add_sat(hb_sequence_kept_bytes(lo), table_bytes(lo)));
     r->forward = r->loop ? 0 : hb_add_sat(stacks, hb_logit_bytes(lo, LOGITS));
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         int64_t bytes = hb_leaf_first(lo, i) == i ? hb_leaf_all_bytes(lo, i) : 0;
@@ -770,6 +760,7 @@ void hb_copies_find(struct hb_lower *lo)
     else
         add_results(&r);
     lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
+    lo->copies->list = r.sequence == HB_SEQUENCE_LIST;
     lo->copies->head_behind = is_head_behind(&r);
     struct walk w = {.r = &r,
                      .ready = hb_arena_raw(lo->arena, r.count, sizeof(struct ready)),

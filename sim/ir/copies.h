@@ -23,6 +23,7 @@ struct hb_copies_event {
 struct hb_copies {
     struct hb_copies_event *events;
     uint32_t count, next;
+    bool list;        /* they are a list's */
     bool head_behind; /* the head's gradient is made for its update alone, behind the layers */
 };
 

@@ -239,10 +239,9 @@ static bool is_label_alone(const struct hb_lower *lo)
 }
 
 /* Where layers keep values and fetch others from the host, between rings (8B,v6e,f16 with q on the
- * host: f32[8192,128256] and its bf16 gradient through the layers with mlp_up kept; of several
- * sequences the gradient alone) and, of a tied head or in an accumulation loop, between late
- * gathers; between padded and plain ones, and over data alone, with q alone, too, but not with
- * layer inputs alone, nor beside the products. */
+ * host and mlp_up kept: both logits; of several sequences the gradient alone) and, of a tied head
+ * or in an accumulation loop, between late gathers; between padded and plain ones, and over data
+ * alone, with q alone, too, but not with layer inputs alone, nor beside the products. */
 static bool keeps_and_fetches(const struct hb_lower *lo)
 {
     const struct hb_remat *r = &lo->spec->model.blocks[hb_first_run(lo)].remat;
@@ -313,8 +312,7 @@ bool hb_head_post_order(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_POST);
 }
 
-/* v5e puts the ring of a tied head's gradient behind the layers (qwen3-4b over 8: f32[4096,151936]
- * and bf16 of it; not on v5p and v6e, nor with tensor parallelism). */
+/* v5e puts the ring of a tied head's gradient behind the layers, not with tensor parallelism. */
 static bool is_ring_behind(const struct hb_lower *lo)
 {
     return hb_head_room_early(lo) && is_tied(lo) && !hb_head_own_loss(lo) && hb_head_ring(lo) &&
@@ -344,15 +342,20 @@ bool hb_head_label_waits(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_DEPTH) || is_label_alone(lo);
 }
 
-/* Between plain gathers, over data 2 beside fsdp, of one sequence or on v5p, the logits stay until
- * the layers are done where updates wait for the gradients' norm, which all need the head's (16
- * layers of 4,096, v6e, fsdp 8 and 8192 tokens: the logits to 340 of 486; without clipping to 224),
- * where states come from the host and where layers send, behind a trip that is taken out. */
+bool hb_head_label_stays(const struct hb_lower *lo)
+{
+    return lo->local.batch == 1 || is_loss_at_once(lo) || over_tensor(lo);
+}
+
+/* Between plain gathers, over data 2 beside fsdp, the logits stay until the layers are done where
+ * updates wait for the gradients' norm, which all need the head's (16 layers of 4,096, v6e, fsdp 8
+ * and 8192 tokens: to 340 of 486; without clipping to 224), where states come from the host, but in
+ * a list, and where layers send, behind a trip that is taken out. */
 bool hb_head_label_over_data(const struct hb_lower *lo)
 {
-    bool alone = lo->local.batch == 1 || is_loss_at_once(lo) || over_tensor(lo);
+    bool stays = hb_head_label_stays(lo) && !(lo->copies && lo->copies->list);
     return hb_weight_gathers_plain(lo) && !hb_accumulates(lo) && !is_tied(lo) &&
-           !hb_begins_mixed(lo) && !hb_head_own_loss(lo) && hb_ways(lo, HB_AX_DATA) == 2 && alone &&
+           !hb_begins_mixed(lo) && !hb_head_own_loss(lo) && hb_ways(lo, HB_AX_DATA) == 2 && stays &&
            (hb_updates_wait(lo) || hb_copies_queued(lo) ||
             hb_sends(lo, lo->spec->model.block_count - 1));
 }
@@ -411,9 +414,8 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     return sum;
 }
 
-/* Of two losses, between rings and of XLA:GPU, both head gradients come behind the layers (8 layers
- * of 4,096, fsdp 8 of v5p and H100: two bf16[2,4096,128256]); where gathers are padded or late each
- * as it would alone (fsdp 64 of v5p). */
+/* Of two losses, between rings and of XLA:GPU, both head gradients come behind the layers; where
+ * gathers are padded or late each as it would alone (8 layers of 4,096, fsdp 8 and 64 of v5p). */
 static bool waits_for_depths(const struct hb_lower *lo)
 {
     return lo->spec->model.mtp > 0 && !hb_weight_gathers_apart(lo);
@@ -469,9 +471,8 @@ bool hb_head_sum_beside(const struct hb_lower *lo)
     return is_made_at_once(lo) && hb_sequence_gathers_at_once(lo);
 }
 
-/* Of one sequence (8 layers of 2048 and 8192, 49,152 words, fsdp 64, data 2 to 8 beside fsdp 32 to
- * 8, 2 to 8 sequences: the f32 logits end with the loss). With tensor parallelism where adafactor's
- * update asks alone (fsdp 64, tensor 2: v5e--u8 to 1549 of 1991, v5e--u2 to 537 of 1806). */
+/* Of one sequence (of several the f32 logits end with the loss). With tensor parallelism where
+ * adafactor's update asks alone (fsdp 64, tensor 2: v5e--u8 to 1549 of 1991). */
 bool hb_head_logits_beside(const struct hb_lower *lo)
 {
     return hb_gathers_labels(lo) && lo->local.batch == 1 && !hb_accumulates(lo) &&

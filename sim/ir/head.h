@@ -21,6 +21,8 @@ bool hb_head_own_rule(const struct hb_lower *lo);
 bool hb_head_waits(const struct hb_lower *lo);
 /* Post-order: its accumulators come as late as it does. */
 bool hb_head_post_order(const struct hb_lower *lo);
+/* Where depth-first order has the labels' logits last: of one sequence, on v5p, beside tensor. */
+bool hb_head_label_stays(const struct hb_lower *lo);
 /* What then waits: the logits and their gradient; its bf16 copy alone. */
 bool hb_head_label_over_data(const struct hb_lower *lo);
 /* Its ring comes before the gradient of its input; whether the labels' logits come behind that. */

@@ -13,13 +13,14 @@
  * within 3 %, without the casts and one stack, which are alive in all three. */
 #include "sim/ir/sequence.h"
 
-#include <limits.h>
+#include <math.h>
 
 #include "base/size.h"
 #include "sim/ir/copies.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss_pass.h"
 #include "sim/ir/order.h"
+#include "sim/ir/saved.h"
 #include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
 
@@ -44,17 +45,26 @@ bool hb_sequence_known(const struct hb_lower *lo)
  * with d_ff=1408 and 8 sequences: 613 MiB). */
 enum { BACK_WIDTHS = 8, BACK_WEIGHTS = 2, BACK_FEATURES = 19 };
 
-/* What a layer's backward pass holds beside gradients. */
-static int64_t layer_bytes(const struct hb_lower *lo)
+/* Of the first block, a device's tokens. */
+struct sizes {
+    double d, tokens, ff, heads, q, k;
+};
+
+static struct sizes find_sizes(const struct hb_lower *lo)
 {
     const struct hb_block *b = &lo->spec->model.blocks[0];
     const struct hb_attention *a = &b->attention;
-    int64_t d = lo->spec->model.d_model, tokens = lo->local.tokens;
-    int64_t sum = hb_mul_sat(2 * BACK_WIDTHS, hb_mul_sat(tokens, b->mlp.d_ff));
-    sum = hb_add_sat(sum, hb_mul_sat(2 * BACK_WEIGHTS, hb_mul_sat(d, b->mlp.d_ff)));
-    sum = hb_add_sat(sum, hb_mul_sat(2 * d, hb_mul_sat(a->heads, a->head_dim)));
-    sum = hb_larger(sum, hb_mul_sat(2 * BACK_FEATURES, hb_mul_sat(tokens, d)));
-    return sum;
+    double d = (double)lo->spec->model.d_model, tokens = (double)lo->local.tokens;
+    double width = (double)a->head_dim, heads = (double)a->heads, kv = (double)a->kv_heads;
+    return (struct sizes){d, tokens, (double)b->mlp.d_ff, heads, heads * width, kv * width};
+}
+
+/* What a layer's backward pass holds beside gradients. */
+static double layer_bytes(const struct hb_lower *lo)
+{
+    struct sizes z = find_sizes(lo);
+    double sum = 2 * z.ff * (BACK_WIDTHS * z.tokens + BACK_WEIGHTS * z.d) + 2 * z.d * z.q;
+    return fmax(sum, 2 * BACK_FEATURES * z.tokens * z.d);
 }
 
 /* Where no product of a gradient ends in its own update, post-order is all that depth-first finds
@@ -69,25 +79,18 @@ bool hb_sequence_depth_is_post(const struct hb_lower *lo)
 
 /* Of the stacks of all blocks: what they come to; what stands at a forward loop where that is most,
  * which has its own twice, since its start is not shared with its result; and at a backward loop,
- * with the sums of those behind it (phi-4 over 64 of v6e, ten layers and ten that keep attn_ctx, q
- * on the host: list, depth, post 16076 15308 15308, here 15439 14720 14720). Nested scans keep the
- * inputs of outer blocks alone; one that runs backwards has what its layers keep, and slices of
- * weights and gradients. */
+ * with the sums of those behind it. Nested scans keep the inputs of outer blocks alone; one that
+ * runs backwards has what its layers keep, and slices of weights and gradients. */
 struct stacks {
-    int64_t kept, forward, backward;
-    int64_t outer; /* what stands in the run of an outer block that is made again */
+    double kept, forward, backward;
+    double outer; /* what stands in the run of an outer block that is made again */
 };
 
-static int64_t part(int64_t bytes, int64_t layers, int64_t of)
+static double outer_bytes(const struct hb_lower *lo, double layers, double width, double count)
 {
-    return hb_mul_sat(bytes, layers) / of;
-}
-
-static int64_t outer_bytes(const struct hb_lower *lo, int64_t layers, int64_t width, int64_t count)
-{
-    int64_t kept = hb_mul_sat(2 * width, hb_mul_sat(lo->local.batch, lo->local.resid_seq));
-    int64_t slices = lo->stacked_grad_bytes / count; /* in f32, of weights in bf16 */
-    return hb_add_sat(hb_mul_sat(layers, kept) / count, hb_add_sat(slices, slices / 2));
+    double kept = 2 * width * (double)lo->local.batch * (double)lo->local.resid_seq;
+    double slices = 1.5 * (double)lo->stacked_grad_bytes; /* in f32, of weights in bf16 */
+    return (layers * kept + slices) / count;
 }
 
 static struct stacks find_stacks(const struct hb_lower *lo)
@@ -98,35 +101,34 @@ static struct stacks find_stacks(const struct hb_lower *lo)
         layers += hb_block_steps(&m->blocks[i]);
     layers = hb_larger(layers, 1);
     int64_t blocks = hb_stack_outer(lo, layers);
+    double resid = (double)lo->local.resid_width, of = (double)layers;
+    double input = (double)lo->input_bytes / of, sum = (double)lo->stacked_grad_bytes / of;
     struct stacks s = {0};
     for (int i = 0; i < m->block_count; i++) {
-        int64_t end = done + hb_block_steps(&m->blocks[i]);
-        int64_t kept = hb_order_kept_width(lo, &lo->spec->model.blocks[i]);
-        int64_t width = blocks ? lo->local.resid_width : kept;
-        int64_t inputs = part(lo->input_bytes, end, layers) - part(lo->input_bytes, done, layers);
-        int64_t own = hb_mul_sat(inputs / lo->local.resid_width, width);
-        int64_t sums = part(lo->stacked_grad_bytes, layers - done, layers);
-        done = end;
-        s.kept = hb_add_sat(s.kept, own);
-        s.forward = hb_larger(s.forward, hb_add_sat(s.kept, own));
-        s.backward = hb_larger(s.backward, hb_add_sat(s.kept, sums));
+        double own_layers = (double)hb_block_steps(&m->blocks[i]);
+        double kept = (double)hb_order_kept_width(lo, &lo->spec->model.blocks[i]);
+        double own = input * own_layers / resid * (blocks ? resid : kept);
+        s.kept += own;
+        s.forward = fmax(s.forward, s.kept + own);
+        s.backward = fmax(s.backward, s.kept + sum * (double)(layers - done));
+        done += hb_block_steps(&m->blocks[i]);
         if (blocks)
-            s.outer = hb_larger(s.outer, outer_bytes(lo, layers, kept, blocks));
+            s.outer = fmax(s.outer, outer_bytes(lo, of, kept, (double)blocks));
     }
     return s;
 }
 
-static int64_t head_bytes(const struct hb_lower *lo)
+static double head_bytes(const struct hb_lower *lo)
 {
     struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
-    return hb_shape_plain_bytes(&s); /* gathered */
+    return (double)hb_shape_plain_bytes(&s); /* gathered */
 }
 
 /* What the ring of its gradient accumulates in, in either direction. */
-static int64_t ring_bytes(const struct hb_lower *lo)
+static double ring_bytes(const struct hb_lower *lo)
 {
     struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
-    return hb_mul_sat(2, hb_shape_plain_bytes(&s));
+    return 2 * (double)hb_shape_plain_bytes(&s);
 }
 
 /* Of these: they, and what is on its way, twice as much. */
@@ -134,28 +136,21 @@ enum { RING_PARTS = 3 };
 
 /* In a loop over microbatches the list gathers the head late and post-order before the layers;
  * there the logits' gradient alone waits in the latter (list, depth, post on v6e: phi-4 over 16
- * with 8192 tokens 26.03 26.40 24.95 GiB, here 26.03 26.48 24.94; 4096-wide, 32,000 words, 4096
- * tokens 11.97 12.39 12.18; qwen3-8b over 32, 2048 tokens 9.38 9.26 9.61). */
+ * with 8192 tokens 26.03 26.40 24.95 GiB, here 26.03 26.48 24.94). */
 static enum hb_sequence find_rings(const struct hb_lower *lo)
 {
-    int64_t sums = ring_bytes(lo), head = head_bytes(lo);
-    int64_t logits = hb_logit_bytes(lo, 4);
-    int64_t narrow = logits / 2, both = hb_add_sat(logits, narrow);
     struct stacks s = find_stacks(lo);
-    int64_t grads = lo->stacked_grad_bytes, layer = hb_add_sat(layer_bytes(lo), s.outer);
-    int64_t loss = hb_add_sat(both, head), forward = s.forward - s.kept;
+    double sums = ring_bytes(lo), head = head_bytes(lo), grads = (double)lo->stacked_grad_bytes;
+    double logits = (double)hb_logit_bytes(lo, 4), narrow = logits / 2, both = logits + narrow;
+    double layer = layer_bytes(lo) + s.outer, loss = both + head, forward = s.forward - s.kept;
     bool loop = hb_accumulates(lo);
-    int64_t list = loop ? hb_larger(loss, forward) : hb_add_sat(head, hb_larger(both, forward));
-    list = hb_add_sat(list, hb_add_sat(grads, sums));
-    list = hb_larger(list, hb_add_sat(grads, hb_add_sat(narrow, layer)));
-    int64_t twice = hb_mul_sat(2, grads);
-    int64_t post = hb_larger(twice, hb_add_sat(grads, layer));
-    post = hb_larger(hb_add_sat(post, loop ? narrow : both), loss);
-    post = loop ? hb_larger(post, hb_add_sat(forward, head)) : post;
+    double list = (loop ? fmax(loss, forward) : head + fmax(both, forward)) + grads + sums;
+    list = fmax(list, grads + narrow + layer);
+    double post = fmax(grads + fmax(grads, layer) + (loop ? narrow : both), loss);
+    post = loop ? fmax(post, forward + head) : post;
     /* v5e runs a layer's rings one after the other. */
-    int64_t own = lo->chip->gathers_beside ? hb_add_sat(layer_bytes(lo) / 2, s.outer) : layer;
-    int64_t depth = hb_add_sat(hb_larger(twice, hb_add_sat(grads, own)), logits);
-    depth = hb_larger(depth, hb_add_sat(loss, hb_mul_sat(RING_PARTS, sums)));
+    double own = lo->chip->gathers_beside ? layer_bytes(lo) / 2 + s.outer : layer;
+    double depth = fmax(grads + fmax(grads, own) + logits, loss + RING_PARTS * sums);
     depth = !loop && hb_sequence_depth_is_post(lo) ? post : depth;
     /* 8B/opt=lion: the list is taken, its head's gradient is made at once all the same. */
     if (list <= depth && list <= post)
@@ -165,17 +160,11 @@ static enum hb_sequence find_rings(const struct hb_lower *lo)
 
 /* A layer's backward pass over tensor: four of d_ff, three and the row sums of the heads, two
  * weights; with a residual that is not split, four and a half of the features. */
-static int64_t tensor_layer_bytes(const struct hb_lower *lo)
+static double tensor_layer_bytes(const struct hb_lower *lo)
 {
-    const struct hb_block *b = &lo->spec->model.blocks[0];
-    int64_t d = lo->spec->model.d_model, tokens = lo->local.tokens, heads = b->attention.heads;
-    int64_t split = hb_mul_sat(8, hb_mul_sat(tokens, b->mlp.d_ff));
-    split = hb_add_sat(split, hb_mul_sat(4, hb_mul_sat(d, b->mlp.d_ff)));
-    int64_t sums = hb_mul_sat(4 * HB_TPU_LANES, hb_mul_sat(tokens, heads));
-    split = hb_add_sat(split, sums);
-    int64_t three = hb_mul_sat(6, hb_mul_sat(tokens, hb_mul_sat(heads, b->attention.head_dim)));
-    split = hb_add_sat(split, three);
-    return hb_add_sat(split / hb_ways(lo, HB_AX_TENSOR), hb_mul_sat(9, hb_mul_sat(tokens, d)));
+    struct sizes z = find_sizes(lo);
+    double split = z.tokens * (8 * z.ff + 4 * HB_TPU_LANES * z.heads + 6 * z.q) + 4 * z.d * z.ff;
+    return split / (double)hb_ways(lo, HB_AX_TENSOR) + 9 * z.tokens * z.d;
 }
 
 /* Plain gathers in an accumulation loop, where depth-first holds but one form of the head's sum, if
@@ -203,7 +192,7 @@ bool hb_sequence_gathers_known(const struct hb_lower *lo)
 /* Nothing but the layers' inputs is kept. */
 static bool keeps_inputs(const struct hb_lower *lo)
 {
-    return find_stacks(lo).kept == lo->input_bytes;
+    return find_stacks(lo).kept < (double)lo->input_bytes + 1;
 }
 
 /* At the forward loop stand both stacks and two residuals, in the list's order the zeros of all
@@ -211,18 +200,18 @@ static bool keeps_inputs(const struct hb_lower *lo)
  * gathers of three weights of the MLP that post-order has not yet (70B,f64 with adafactor: list,
  * depth, post 49453 44856 43524). There a layer's own gate and up stand, too, of several one. */
 struct floors {
-    int64_t list, depth, post;
+    double list, depth, post;
 };
 
 static struct floors find_floors(const struct hb_lower *lo)
 {
     struct stacks s = find_stacks(lo);
-    int64_t d = lo->spec->model.d_model;
-    int64_t hidden = keeps_inputs(lo) ? lo->spec->model.blocks[0].mlp.d_ff : 0;
-    int64_t width = hb_add_sat(2 * d, lo->local.batch == 1 ? 2 * hidden : hidden);
-    struct floors f = {.post = hb_add_sat(s.forward, hb_mul_sat(2 * width, lo->local.tokens))};
-    f.depth = hb_add_sat(f.post, hb_mul_sat(6 * d, hidden));
-    f.list = hb_add_sat(f.depth, hb_add_sat(lo->stacked_grad_bytes, head_bytes(lo)));
+    struct sizes z = find_sizes(lo);
+    double hidden = keeps_inputs(lo) ? z.ff : 0;
+    double width = 2 * z.d + (lo->local.batch == 1 ? 2 * hidden : hidden);
+    struct floors f = {.post = s.forward + 2 * width * z.tokens};
+    f.depth = f.post + 6 * z.d * hidden;
+    f.list = f.depth + (double)lo->stacked_grad_bytes + head_bytes(lo);
     return f;
 }
 
@@ -235,20 +224,15 @@ static bool keeps_contexts(const struct hb_block *b)
  * two of the queries and their row sums over lanes, three of the keys, beside all of its weights
  * (post-order without stacks, zeros and what waits, 4,096 and 14,336 wide, 8,192 tokens: 1679 MiB,
  * here 1712). Where contexts are kept the kernel does not run again. */
-static int64_t gathers_layer_bytes(const struct hb_lower *lo)
+static double gathers_layer_bytes(const struct hb_lower *lo)
 {
-    const struct hb_block *b = &lo->spec->model.blocks[0];
-    const struct hb_attention *a = &b->attention;
-    int64_t d = lo->spec->model.d_model, tokens = lo->local.tokens, ff = hb_mul_sat(3, b->mlp.d_ff);
-    int64_t q = hb_mul_sat(a->heads, a->head_dim), k = hb_mul_sat(a->kv_heads, a->head_dim);
-    int64_t width = hb_add_sat(ff, hb_add_sat(5 * d, hb_add_sat(2 * q, 3 * k)));
-    width = hb_add_sat(width, hb_mul_sat(2 * HB_TPU_LANES, a->heads));
     const struct hb_model *m = &lo->spec->model;
-    if (keeps_contexts(&m->blocks[m->block_count - 1]))
-        width -= 2 * q;
-    int64_t weights = hb_mul_sat(d, hb_add_sat(ff, hb_add_sat(2 * q, 2 * k)));
-    int64_t unit = hb_gathers_late(lo) ? b->unit : 1; /* all of it made again */
-    return hb_mul_sat(2 * unit, hb_add_sat(hb_mul_sat(tokens, width), weights));
+    struct sizes z = find_sizes(lo);
+    double queries = keeps_contexts(&m->blocks[m->block_count - 1]) ? 0 : 2 * z.q;
+    double width = 3 * z.ff + 5 * z.d + queries + 3 * z.k + 2 * HB_TPU_LANES * z.heads;
+    double unit = hb_gathers_late(lo) ? (double)m->blocks[0].unit : 1; /* all of it made again */
+    double weights = z.d * (3 * z.ff + 2 * z.q + 2 * z.k);
+    return 2 * unit * (z.tokens * width + weights);
 }
 
 /* The last trip of layers that fetch from the host is taken out of their backward loop. */
@@ -263,26 +247,24 @@ static bool fetches_trip(const struct hb_lower *lo)
 }
 
 /* Stacks of contexts that are copied for that trip (turn.c): the list makes them at once. */
-static int64_t turned_bytes(const struct hb_lower *lo)
+static double turned_bytes(const struct hb_lower *lo)
 {
-    int64_t sum = 0;
+    double sum = 0, tokens = (double)lo->local.tokens;
     for (int i = 0; i < lo->whole->model.block_count; i++) {
         const struct hb_block *b = &lo->spec->model.blocks[i];
         if (!fetches(lo, i) || !keeps_contexts(b))
             continue;
-        int64_t width = hb_mul_sat(2 * b->attention.heads, b->attention.head_dim);
-        int64_t steps = hb_block_steps(&lo->whole->model.blocks[i]);
-        sum = hb_add_sat(sum, hb_mul_sat(hb_mul_sat(steps, width), lo->local.tokens));
+        double width = 2 * (double)b->attention.heads * (double)b->attention.head_dim;
+        sum += (double)hb_block_steps(&lo->whole->model.blocks[i]) * width * tokens;
     }
     return sum;
 }
 
 /* Depth-first visits the updates in turn, the last of a post-order first, where so many values are
  * read twice above each that they no longer tell them apart, as with a trip that is taken out. The
- * head comes last in that post-order, and so its gradient at once (70B over 128 of v5p, bf16
- * weights: f32[8192,128256] from 364 to 395 of 1000), unless its product reads the last norm's own
- * weights, whose update in their place waits for it: then it comes with that norm, behind the
- * layers. Then depth-first needs no less than post-order. */
+ * head comes last in that post-order, and so its gradient at once, unless its product reads the
+ * last norm's own weights, whose update in their place waits for it: then it comes with that norm,
+ * behind the layers. Then depth-first needs no less than post-order. */
 static bool is_head_behind(const struct hb_lower *lo)
 {
     return fetches_trip(lo) && lo->spec->precision.params != lo->compute;
@@ -296,38 +278,33 @@ static int find_gathers(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);
     bool inside = own && hb_gathers_late(lo);
-    int64_t head = head_bytes(lo), whole = hb_mul_sat(own ? 1 : 2, head);
-    int64_t logits = hb_logit_bytes(lo, inside ? 2 : 4);
-    int64_t resid = hb_mul_sat(2 * lo->spec->model.d_model, lo->local.tokens);
+    double head = head_bytes(lo), whole = own ? head : 2 * head;
+    double logits = (double)hb_logit_bytes(lo, inside ? 2 : 4),
+           grads = (double)lo->stacked_grad_bytes;
+    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
     struct stacks s = find_stacks(lo);
-    int64_t begun = hb_add_sat(lo->stacked_grad_bytes, s.kept);
-    int64_t layer = hb_add_sat(gathers_layer_bytes(lo), s.outer);
-    int64_t back = hb_add_sat(s.backward, layer);
-    int64_t held = hb_add_sat(logits, hb_mul_sat(2, resid));
-    bool early = whole <= hb_add_sat(logits, resid);
-    int64_t loss = hb_add_sat(hb_add_sat(begun, whole), hb_add_sat(held, resid));
-    loss = hb_add_sat(loss, turned_bytes(lo));
-    int64_t list = hb_add_sat(begun, layer);
-    list = early ? hb_larger(loss, list) : hb_add_sat(list, held);
+    double begun = grads + s.kept, layer = gathers_layer_bytes(lo) + s.outer;
+    double back = s.backward + layer, held = logits + 2 * resid;
+    bool early = whole <= logits + resid;
+    double loss = begun + whole + held + resid + turned_bytes(lo);
+    double list = early ? fmax(loss, begun + layer) : begun + layer + held;
     bool loop = is_accumulated(lo);
     /* One sequence's waits for its sum to the end (gate/f48,d6k: f32[6144,32256] from 173 to 475
      * of 490; ring/f64,s1024; not on v6e, ring/v6e8x8,f64: from 167 to 168 of 541), beside tensor
      * parallelism of several, too (v5e--te: from 483 to 1332 of 1619). */
     bool alone = lo->local.batch == 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
     bool inputs = !loop && keeps_inputs(lo), waits = !loop && alone;
-    int64_t depth = hb_add_sat(hb_add_sat(s.kept, whole), held);
-    int64_t parts = hb_weight_head_scattered(lo) ? 0 : head;
-    depth = hb_add_sat(depth, waits ? 0 : loop ? parts : hb_mul_sat(2, head));
-    depth = hb_larger(depth, waits ? hb_add_sat(back, whole) : back);
-    int64_t post = hb_add_sat(whole, loop ? logits : hb_add_sat(lo->stacked_grad_bytes, held));
-    post = hb_larger(post, hb_add_sat(back, held));
+    double parts = hb_weight_head_scattered(lo) ? 0 : head;
+    double depth = s.kept + whole + held + (waits ? 0 : loop ? parts : 2 * head);
+    depth = fmax(depth, waits ? back + whole : back);
+    double post = fmax(whole + (loop ? logits : grads + held), back + held);
     bool last = is_head_behind(lo);
     if (last || hb_sequence_depth_is_post(lo))
-        depth = hb_larger(depth, post);
+        depth = fmax(depth, post);
     struct floors f = find_floors(lo);
-    list = hb_larger(list, f.list);
-    depth = hb_larger(depth, f.depth);
-    post = hb_larger(post, f.post);
+    list = fmax(list, f.list);
+    depth = fmax(depth, f.depth);
+    post = fmax(post, f.post);
     if (post < list && post < depth)
         return HB_GATHERS_LOGITS_WAIT | HB_GATHERS_POST;
     if (depth >= list)
@@ -339,13 +316,48 @@ static int find_gathers(const struct hb_lower *lo)
     return HB_GATHERS_DEPTH | (waits ? HB_GATHERS_SUM_WAITS : 0);
 }
 
-/* Both logits, the gathered head and its gradient's ring, beside the stacks. */
-static int64_t find_loss(const struct hb_lower *lo)
+/* A search prices policies by themselves: there all keep their layers' inputs. */
+int64_t hb_sequence_kept_bytes(const struct hb_lower *lo)
 {
-    int64_t logits = hb_logit_bytes(lo, 4);
-    int64_t loss = hb_add_sat(hb_add_sat(logits, logits / 2), head_bytes(lo));
-    loss = hb_add_sat(loss, hb_mul_sat(RING_PARTS, ring_bytes(lo)));
-    return hb_add_sat(loss, find_stacks(lo).kept);
+    bool asked = lo->spec->share == HB_SHARE_ASKED && lo->whole == lo->spec && !hb_accumulates(lo);
+    int64_t sum = asked ? 0 : lo->input_bytes;
+    for (uint32_t i = 0; asked && i < lo->layers->count; i++) {
+        const struct hb_group *g = &lo->layers->groups[i];
+        sum = hb_add_sat(sum, hb_mul_sat(g->trips, hb_saved_bytes(&g->saved, &g->layer)));
+    }
+    return sum;
+}
+
+/* Plain gathers and short rings with states on the host: at the layers' backward loop stand their
+ * gradients and the zeros these start from, in the list with the head's own part, depth-first with
+ * the logits, whose labels come last (of chunks with their input and the head's sum); before it the
+ * list has those zeros beside both stacks or the loss (8B of v5p, GiB, list, depth, post: data 2,
+ * fsdp 2, tensor 4 20.53 20.93 20.93, 4 chunks 20.53 20.69 20.69; over 4 and tensor 2 with q and
+ * attn_out 26.71 26.49 26.49). A head's gradient of more than the logits waits in the list. */
+bool hb_sequence_hosted_list(const struct hb_lower *lo)
+{
+    bool rings = hb_in_rings(lo) && !hb_in_short_ring(lo), chunks = hb_in_chunks(lo);
+    bool news = hb_updates_wait(lo) && hb_weight_grad_dtype(lo) != HB_DT_F32; /* all at once */
+    if (!hb_head_split(lo) || rings || hb_weight_gathers_apart(lo) || news || hb_accumulates(lo) ||
+        (lo->head == lo->embed && !chunks))
+        return false;
+    struct hb_shape part = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
+    double head = head_bytes(lo), own = (double)hb_shape_plain_bytes(&part);
+    double kept = (double)hb_sequence_kept_bytes(lo), grads = (double)lo->stacked_grad_bytes;
+    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double logits = chunks ? 0 : (double)hb_logit_bytes(lo, 4), loss = 1.5 * logits + head;
+    double table = hb_order_rows_stay(lo) ? head : own / 2;
+    double labels = chunks ? own + resid : hb_head_label_stays(lo) ? logits : 0;
+    double list = fmax(2 * grads + own, grads + table + fmax(loss, kept + head));
+    double depth = fmax(fmax(2 * grads + labels, kept), loss);
+    return (chunks || 2 * head <= logits + resid) && list <= depth;
+}
+
+/* Both logits, the gathered head and its gradient's ring, beside the stacks. */
+static double find_loss(const struct hb_lower *lo)
+{
+    double logits = 1.5 * (double)hb_logit_bytes(lo, 4);
+    return logits + head_bytes(lo) + RING_PARTS * ring_bytes(lo) + find_stacks(lo).kept;
 }
 
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
@@ -358,18 +370,14 @@ static bool is_post_tensor(const struct hb_lower *lo)
     bool rings = hb_head_ring(lo);
     if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1)
         return false;
-    int64_t grads = lo->stacked_grad_bytes, d = lo->spec->model.d_model;
-    struct stacks s = find_stacks(lo);
-    int64_t logits = hb_logit_bytes(lo, 4), kept = s.kept;
-    int64_t three = hb_mul_sat(6 * d, lo->local.tokens);
-    int64_t layer = tensor_layer_bytes(lo);
-    if (rings && lo->local.batch == 1) {
-        int64_t back = hb_add_sat(kept, hb_add_sat(hb_add_sat(grads, layer), logits));
-        return find_loss(lo) > hb_larger(back, find_floors(lo).post);
-    }
-    int64_t back = hb_larger(hb_add_sat(hb_mul_sat(2, grads), three), hb_add_sat(grads, layer));
-    back = hb_add_sat(kept, hb_add_sat(hb_add_sat(back, logits), three));
-    return keeps_inputs(lo) && find_floors(lo).post > back;
+    double grads = (double)lo->stacked_grad_bytes, kept = find_stacks(lo).kept;
+    double logits = (double)hb_logit_bytes(lo, 4), layer = tensor_layer_bytes(lo);
+    double three = 6 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double post = find_floors(lo).post;
+    if (rings && lo->local.batch == 1)
+        return find_loss(lo) > fmax(kept + grads + layer + logits, post);
+    double back = kept + grads + fmax(grads + three, layer) + logits + three;
+    return keeps_inputs(lo) && post > back;
 }
 
 /* --- the choice as a number --- */

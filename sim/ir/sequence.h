@@ -46,6 +46,9 @@ bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
  * whether that alone decides, between rings with one sequence. */
 bool hb_sequence_tensor_known(const struct hb_lower *lo);
 bool hb_sequence_post_tensor(const struct hb_lower *lo);
+/* Whether the list is least with states on the host between plain gathers; what layers keep. */
+bool hb_sequence_hosted_list(const struct hb_lower *lo);
+int64_t hb_sequence_kept_bytes(const struct hb_lower *lo);
 /* Whether the loop over a loss's chunks that adds the loss up comes last of all: depth-first, on
  * one TPU or in stages alone, and wherever the batch is split. */
 bool hb_sequence_loss_last(const struct hb_lower *lo);

@@ -274,13 +274,12 @@ static uint32_t group_forward(struct hb_lower *lo, struct hb_group *g, uint32_t 
 /* v5e's scheduler makes room for what rings collect as soon as it can. Of layers side by side, in a
  * loop over microbatches or over more than 16 devices, the room of all rings is there before the
  * first layer (llama3-3b of 24 layers, fsdp 8 and tensor 4: for gates, ups and the activations'
- * gradients 72 bf16[4,4096,2048], for q 24 [4,4096,768], for k and v 48 [4,4096,256], and two of
- * each weight's gradient); else each layer's is made for it, that of all backward passes before the
- * loss (qwen2.5-14b of four layers over 16: fsdp alone and with tensor 2 in turn, all at once in
- * two microbatches, and over 32 by any mesh; mistral-7b of 24 over 16 in turn; v5p makes it when it
- * is needed, L4_noscan). So is that of a trip that is taken out, with what it makes again of q, k
- * and v, and the gradient of the context (split--v5e-o03); of one run with a loss in chunks over
- * more than 16 only (laid--v5e,16,5120,2x2048,up,c8: none before or in the layers' loop). */
+ * gradients 72 bf16[4,4096,2048]); else each layer's is made for it, that of all backward passes
+ * before the loss (qwen2.5-14b of four layers over 16: fsdp alone and with tensor 2 in turn, all at
+ * once in two microbatches; v5p makes it when it is needed, L4_noscan). So is that of a trip that
+ * is taken out, with what it makes again of q, k and v, and the gradient of the context
+ * (split--v5e-o03); of one run with a loss in chunks over more than 16 only
+ * (laid--v5e,16,5120,2x2048,up,c8: none before or in the layers' loop). */
 static bool reserves_room(const struct hb_lower *lo, const struct hb_group *g)
 {
     bool whole = !hb_in_chunks(lo) || hb_head_rooms_at_once(lo) || lo->layers->count > 1;

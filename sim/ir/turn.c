@@ -59,10 +59,8 @@ static uint32_t kept_stack(const struct hb_group *g, enum hb_tensor_name tag)
  * always) it lies turned. The last trip has no loop around it. Where it makes gates or ups again it
  * wants layer inputs and attention outputs straight, or, in the first run of layers, whose gradient
  * no other loop carries on, and where attention outputs are not kept, turned for sequences no
- * shorter than a row; where it makes neither, turned in that run, and as they lie in others (8, 16
- * and 32 of v4, v5e, v5p and v6e, 3072 to 5120 features, 8192 tokens in one sequence and 2048 in 2,
- * 4 and 8; gates, ups, q, attention outputs on the host, one run and two: every stack of the 110
- * steps of laid-tpu); not of MaxText (llama3-8b over 8: none). */
+ * shorter than a row; where it makes neither, turned in that run, and as they lie in others (every
+ * stack of the 110 steps of laid-tpu); not of MaxText (llama3-8b over 8: none). */
 static bool is_ring_turned(const struct hb_lower *lo, const struct hb_group *g)
 {
     static const uint32_t wide = 1u << HB_TN_MLP_GATE | 1u << HB_TN_MLP_UP;
@@ -86,11 +84,9 @@ static bool is_v5e_order(const struct hb_lower *lo)
  * bf16[32,1,8192,4096]), that of kept attn_out, and, where attention contexts are kept, that of
  * these, beside tensor parallelism, too. Stacks of casts end before it, when that trip's are
  * sliced, and each stack with its copy; on v5e they stay to the end. So does the inner loop of an
- * outer block that is made again.
- *
- * Which are copied, contexts first; HB_NONE where fewer. Both where the last trip wants layer
- * inputs the other way round beside a data axis (13B over 64 and 2, contexts kept, with mlp_gate on
- * the host: copy.209 and 210); there a kept attention output's, too (two sequences). */
+ * outer block that is made again. Contexts first; HB_NONE where fewer. Both where the last trip
+ * wants layer inputs the other way round beside a data axis (13B over 64 and 2, contexts kept, with
+ * mlp_gate on the host); there a kept attention output's, too (two sequences). */
 static void find_turned(const struct hb_lower *lo, const struct hb_group *g,
                         uint32_t out[HB_TURNED])
 {
@@ -211,9 +207,9 @@ static bool is_wanted_turned(const struct hb_lower *lo, enum hb_tensor_name name
  * unless the host has another stack of the same shape: there it comes whole, is turned and sent
  * back before the loop. Attention contexts (granite-8b, v5e, data 4 and fsdp 16:
  * bf16[36,2,16384,32,128] twice; not with k and v of 8 heads), layer inputs and attention outputs.
- * It hides behind what is long: on v5e a product of the head, on v5p and v6e all of the loss (60
- * layers of 5,120, fsdp 64: copy.657), or what of it stands between the head's products (loss.c).
- * Of a run that others follow after the loss (phi-4, v5e: copy.1081). On v6e, between gathers,
+ * It hides behind what is long: on v5e a product of the head, on v5p and v6e all of the loss, or
+ * what of it stands between the head's products (loss.c). Of a run that others follow after the
+ * loss. On v6e, between gathers,
  * gates beside what is up or their product, and those that are up beside gates, and between rings
  * over fsdp beside tensor those of one sequence (over 16 and 8; not of two). */
 void hb_turn_group_sent(struct hb_lower *lo, const struct hb_group *g)

@@ -78,11 +78,10 @@ bool hb_body_sorts_beside(const struct hb_body *b)
  * before the gradient of its rows where it is the smaller of the two (olmoe over 4, 64:
  * bf16[64,2048,1024] before bf16[64,8,640,2048]), after it where it is not, and at the layer's end
  * where it is more than its rows of both widths, which it sets free (mixtral over 64: 896 MiB
- * behind 80 and 280). Those in rings wait as well (moeFG/base). v5e's sorted ones, whose sums come
- * behind all three, do not: down's behind the first gradient of rows, that one's own, then the
- * others (deepseek-moe-16b, fsdp 64, data 2). Rings in the list's order run at once where no
- * product that is ready frees memory, its weight being less than its rows (olmoe over 32 and expert
- * 2), else behind those (mixtral over 16 and expert 4). */
+ * behind 80 and 280). Those in rings wait as well. v5e's sorted ones, whose sums come behind all
+ * three, do not: down's behind the first gradient of rows, that one's own, then the others. Rings
+ * in the list's order run at once where no product that is ready frees memory, its weight being
+ * less than its rows (olmoe over 32), else behind those (mixtral over 16 and expert 4). */
 static enum hb_when place_experts(const struct hb_body *b, const struct hb_step_op *s)
 {
     const struct hb_lower *lo = b->lo;
