@@ -488,6 +488,7 @@ struct hb_spec {
     enum hb_share share; /* not a key */
     bool depth_first;    /* XLA's first order; where products are spread; not a key */
     int as_order;        /* HB_OWN_ORDER ...; not a key */
+    int as_layers;       /* inside of layers: 0, or one of XLA's three orders, from 1; not a key */
 };
 
 /* torchtitan's ranks that have different experts: of the tensor axis, too, unless it splits each.

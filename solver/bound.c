@@ -427,22 +427,76 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
     return true;
 }
 
-/* Of what a node's sums count no order changes anything; and layers alone have least as they are
- * written: what is zero to begin with just before its loop. */
-static struct hb_spec as_written(const struct hb_spec *cell_spec)
+struct hb_spec hb_bound_written(const struct hb_spec *cell_spec)
 {
     struct hb_spec spec = *cell_spec;
     spec.as_order = HB_AS_WRITTEN;
     return spec;
 }
 
+bool hb_bound_reordered(const struct hb_spec *cell_spec)
+{
+    return hb_habits_ordered(cell_spec) || hb_link_is_inside(cell_spec);
+}
+
+/* A floor of a spec. */
+typedef bool bound_one(struct hb_arena *scratch, const void *ask, const struct hb_spec *spec,
+                       struct hb_floor *out);
+
+static bool bound_program_of(struct hb_arena *scratch, const void *ask, const struct hb_spec *spec,
+                             struct hb_floor *out)
+{
+    struct bound_ask own = *(const struct bound_ask *)ask;
+    own.cell_spec = spec;
+    return bound_program(scratch, &own, out);
+}
+
+static void keep_less(struct hb_floor *least, const struct hb_floor *other)
+{
+    least->bound_ns = hb_smaller(least->bound_ns, other->bound_ns);
+    least->live_bytes = hb_smaller(least->live_bytes, other->live_bytes);
+    least->ends_ns = hb_smaller(least->ends_ns, other->ends_ns);
+    least->layers_ns = hb_smaller(least->layers_ns, other->layers_ns);
+    least->again_ns = hb_smaller(least->again_ns, other->again_ns);
+    least->tail_ns = hb_smaller(least->tail_ns, other->tail_ns);
+    least->fixed_bytes = hb_smaller(least->fixed_bytes, other->fixed_bytes);
+    least->wait_ns = hb_larger(least->wait_ns, other->wait_ns); /* are taken off */
+    least->idle_ns = hb_larger(least->idle_ns, other->idle_ns);
+}
+
+/* A policy decides in which order the layers' own ops go, so what all need at least is the least
+ * of the three. */
+static bool least_of_three(struct hb_arena *scratch, bound_one *one, const void *ask,
+                           const struct hb_spec *cell_spec, struct hb_floor *out)
+{
+    struct hb_spec spec = *cell_spec;
+    bool ok = true;
+    if (!hb_link_is_inside(&spec))
+        return one(scratch, ask, &spec, out);
+    for (spec.as_layers = 1; ok && spec.as_layers <= HB_ORDER_KINDS; spec.as_layers++) {
+        struct hb_floor own;
+        ok = one(scratch, ask, &spec, &own);
+        if (spec.as_layers == 1)
+            *out = own;
+        else
+            keep_less(out, &own);
+    }
+    return ok;
+}
+
+static bool bound_in_layers(struct hb_arena *scratch, const struct bound_ask *ask,
+                            struct hb_floor *out)
+{
+    return least_of_three(scratch, bound_program_of, ask, ask->cell_spec, out);
+}
+
 /* A node's layers, with the forward pass or without. */
 static bool bound_layers_of(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                             struct bound_ask ask, struct hb_floor *out)
 {
-    struct hb_spec written = as_written(cell_spec);
+    struct hb_spec written = hb_bound_written(cell_spec);
     ask.cell_spec = &written;
-    return bound_program(scratch, &ask, out);
+    return bound_in_layers(scratch, &ask, out);
 }
 
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
@@ -514,145 +568,12 @@ static bool bound_whole_cell(struct hb_arena *scratch, const struct bound_ask *a
 {
     struct hb_program p;
     struct hb_live *live;
-    if (!bound_program(scratch, ask, out) || !hb_segment_lower_floor(scratch, ask->cell_spec, &p))
+    if (!bound_in_layers(scratch, ask, out) || !hb_segment_lower_floor(scratch, ask->cell_spec, &p))
         return false;
     uint32_t count = hb_live_find(scratch, &p, &live);
     int64_t at_loss = hb_add_sat(out->fixed_bytes, logits_at_once(scratch, &p, live, count));
     out->live_bytes = at_loss > out->live_bytes ? at_loss : out->live_bytes;
     return true;
-}
-
-/* Without the ends and all that is fixed, but for so much; of the times the path alone. */
-static struct hb_segment layers_alone(struct hb_arena *scratch, const struct hb_segment *whole,
-                                      int64_t fixed)
-{
-    struct hb_segment s = *whole;
-    int64_t *none = hb_arena_alloc(scratch, (size_t)s.max_steps + 1, sizeof *none);
-    s.items = hb_arena_alloc(scratch, s.item_count, sizeof *s.items);
-    for (uint32_t i = 0; i < s.item_count; i++) {
-        s.items[i] = whole->items[i];
-        for (int k = 0; k < HB_BYTES_KINDS; k++)
-            s.items[i].fixed[k] = none;
-        for (int v = 1; v < HB_BOUNDS; v++)
-            s.items[i].bound_ns[v] = NULL;
-    }
-    for (int k = 0; k < HB_BYTES_KINDS; k++)
-        s.live[k] = hb_arena_alloc(scratch, s.slot_count, sizeof *s.live[k]);
-    memset(s.fixed, 0, sizeof s.fixed);
-    memset(s.bound_ns, 0, sizeof s.bound_ns);
-    s.bounds[0] = 0;
-    s.bound_count = 1;
-    s.fixed[HB_BYTES_DEVICE] = fixed;
-    hb_segment_find_high(scratch, &s);
-    return s;
-}
-
-static int64_t least_time(struct hb_arena *scratch, const struct hb_segment *segment,
-                          const struct hb_layers_ask *ask, enum hb_brute_time time)
-{
-    struct hb_segment layers = layers_alone(scratch, segment, ask->fixed_bytes);
-    struct hb_brute_limits limits = {.goal = HB_GOAL_TIME,
-                                     .time = time,
-                                     .budget_bytes = ask->budget_bytes,
-                                     .host_bytes = ask->host_bytes,
-                                     .most_value = ask->most_ns,
-                                     .after_value = -1,
-                                     .stop = ask->stop};
-    struct hb_brute_choice best;
-    uint32_t found = hb_brute_best(scratch, &layers, ask->cell_spec, &limits, 1, &best);
-    if (hb_stop_now(ask->stop))
-        return 0;
-    if (found)
-        return best.value;
-    return ask->most_ns < INT64_MAX ? ask->most_ns + 1 : INT64_MAX;
-}
-
-static bool build_paths(struct hb_arena *scratch, const struct hb_layers_ask *ask,
-                        const struct hb_menu *menus, struct hb_segment *out)
-{
-    const char *why;
-    struct hb_segment_ask segment = {.spec = ask->cell_spec,
-                                     .menus = menus,
-                                     .device = ask->device,
-                                     .unchecked = true,
-                                     .path_only = true,
-                                     .zeros_free = ask->any_share};
-    return hb_segment_build(scratch, &segment, out, &why);
-}
-
-static int main_block(const struct hb_spec *spec)
-{
-    int main = 0;
-    for (int i = 1; i < spec->model.block_count; i++)
-        if (hb_block_steps(&spec->model.blocks[i]) > hb_block_steps(&spec->model.blocks[main]))
-            main = i;
-    return main;
-}
-
-/* The items of the other blocks take no bytes, and no less time than the floor's. */
-static void make_free(struct hb_arena *scratch, struct hb_segment *s,
-                      const struct hb_segment *floor, uint32_t main)
-{
-    size_t tables = (size_t)s->slot_count * HB_PART_STATES * hb_segment_row(s);
-    int64_t *none = hb_arena_alloc(scratch, tables, sizeof *none);
-    for (uint32_t i = 0; i < s->item_count; i++) {
-        if (s->items[i].block == main)
-            continue;
-        s->items[i].bound_ns[0] = floor->items[floor->first_item[s->items[i].block]].bound_ns[0];
-        for (int k = 0; k < HB_BYTES_KINDS; k++)
-            s->items[i].live[k] = s->items[i].live[k] ? none : NULL;
-    }
-}
-
-/* With the policies of one block alone, which takes fewer programs: that may be above most_ns
- * already. */
-static bool is_out_by_one(struct hb_arena *scratch, const struct hb_layers_ask *ask)
-{
-    size_t count = (size_t)ask->cell_spec->model.block_count;
-    struct hb_segment_ask floor_ask = {
-        .spec = ask->cell_spec, .device = ask->device, .floor = true, .path_only = true};
-    struct hb_segment s, floor;
-    const char *why;
-    if (count < 2 || ask->most_ns == INT64_MAX)
-        return false;
-    int main = main_block(ask->cell_spec);
-    struct hb_menu *menus = hb_arena_alloc(scratch, count, sizeof *menus);
-    for (size_t i = 0; i < count; i++)
-        menus[i] = (struct hb_menu){ask->menus[i].policies, 1};
-    menus[main] = ask->menus[main];
-    if (!hb_segment_build(scratch, &floor_ask, &floor, &why) ||
-        !build_paths(scratch, ask, menus, &s))
-        return false;
-    make_free(scratch, &s, &floor, (uint32_t)main);
-    return least_time(scratch, &s, ask, HB_TIME_SUMS) > ask->most_ns;
-}
-
-/* As written and beyond XLA:GPU's share dense layers have the same ops, and but for the zeros of
- * gradients, which are just before their loops beyond the share and may be anywhere before it as
- * written (order.c, stack.c), in the same order. So every path of the step beyond that counts
- * nothing for zeros is one of the step as written, where zeros only lengthen the compute stream;
- * and whatever lives beyond lives as written, the gradients for longer. */
-int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *ask)
-{
-    struct hb_spec written = as_written(ask->cell_spec);
-    struct hb_layers_ask own = *ask;
-    struct hb_segment s;
-    own.cell_spec = &written;
-    written.share = ask->any_share ? HB_SHARE_EXCEEDED : written.share;
-    if (is_out_by_one(scratch, &own))
-        return ask->most_ns + 1;
-    if (!build_paths(scratch, &own, ask->menus, &s))
-        return 0;
-    return least_time(scratch, &s, &own, HB_TIME_SUMS);
-}
-
-int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segment,
-                       const struct hb_layers_ask *ask)
-{
-    /* The other cells may be in another order, in which something is there for less long. */
-    if (hb_habits_ordered(ask->cell_spec))
-        return 0;
-    return least_time(scratch, segment, ask, HB_TIME_TURNS);
 }
 
 /* Of one sum, as a configuration of all items has it. */
@@ -696,7 +617,7 @@ static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
         out->fixed_bytes += s.items[i].fixed[HB_BYTES_DEVICE][hb_segment_at(&s, hb_block_steps(b))];
         out->wait_ns += s.items[i].wait_ns ? s.items[i].wait_ns[hb_block_steps(b)] : 0;
         out->idle_ns += s.items[i].idle_ns ? s.items[i].idle_ns[hb_block_steps(b)] : 0;
-        if (s.items[i].again_ns && !hb_habits_ordered(cell_spec))
+        if (s.items[i].again_ns && !hb_bound_reordered(cell_spec))
             out->again_ns += s.items[i].again_ns[hb_block_steps(b)];
     }
     out->live_bytes = hb_larger(out->fixed_bytes, out->live_bytes - s.lent_bytes);
@@ -705,17 +626,12 @@ static bool bound_as(struct hb_arena *scratch, const struct hb_segment_ask *ask,
     return true;
 }
 
-static void keep_less(struct hb_floor *least, const struct hb_floor *other)
+static bool bound_segment_of(struct hb_arena *scratch, const void *ask, const struct hb_spec *spec,
+                             struct hb_floor *out)
 {
-    least->bound_ns = hb_smaller(least->bound_ns, other->bound_ns);
-    least->live_bytes = hb_smaller(least->live_bytes, other->live_bytes);
-    least->ends_ns = hb_smaller(least->ends_ns, other->ends_ns);
-    least->layers_ns = hb_smaller(least->layers_ns, other->layers_ns);
-    least->again_ns = hb_smaller(least->again_ns, other->again_ns);
-    least->tail_ns = hb_smaller(least->tail_ns, other->tail_ns);
-    least->fixed_bytes = hb_smaller(least->fixed_bytes, other->fixed_bytes);
-    least->wait_ns = hb_larger(least->wait_ns, other->wait_ns); /* are taken off */
-    least->idle_ns = hb_larger(least->idle_ns, other->idle_ns);
+    struct hb_segment_ask own = *(const struct hb_segment_ask *)ask;
+    own.spec = spec;
+    return bound_as(scratch, &own, out);
 }
 
 /* A policy decides in which of the orders its step is, so what all need at least is the least of
@@ -730,7 +646,7 @@ static bool bound_in_orders(struct hb_arena *scratch, const struct bound_ask *as
     struct hb_segment_ask own = {
         .spec = &spec, .device = ask->device, .floor = true, .link = &link, .programs = programs};
     if (count == 0)
-        return bound_as(scratch, &own, out);
+        return least_of_three(scratch, bound_segment_of, &own, &spec, out);
     for (int i = 0; i < count; i++) {
         struct hb_floor one;
         spec.as_order = orders[i];
@@ -747,10 +663,10 @@ static bool bound_in_orders(struct hb_arena *scratch, const struct bound_ask *as
 bool hb_bound_path(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out)
 {
-    struct hb_spec written = as_written(cell_spec), roomy = with_room(&written);
+    struct hb_spec written = hb_bound_written(cell_spec), roomy = with_room(&written);
     struct hb_segment_ask ask = {
         .spec = &roomy, .device = device, .floor = true, .path_only = true};
-    return bound_as(scratch, &ask, out);
+    return least_of_three(scratch, bound_segment_of, &ask, &roomy, out);
 }
 
 bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
@@ -763,11 +679,13 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                             .known_bytes = known_bytes,
                             .whole = cell_spec->mesh[HB_AX_PIPELINE] > 1};
     struct hb_floor_programs programs = {0};
-    struct hb_spec written = as_written(cell_spec);
+    struct hb_spec written = hb_bound_written(cell_spec);
     bool segments = bound_in_orders(scratch, &ask, &programs, out);
     ask.cell_spec = &written;
     if (!segments)
         return bound_whole_cell(scratch, &ask, out);
+    if (hb_link_is_inside(cell_spec)) /* whose layers are not as written */
+        return true;
     const struct hb_program *p = &programs.lowered[HB_FLOOR_WHOLE];
     struct lives lives = find_lives(scratch, p);
     struct hb_spec roomy = with_room(&written);

@@ -44,6 +44,11 @@ bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
  */
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                        const struct hb_device *device, int64_t budget_bytes, struct hb_floor *out);
+/* Of what a node's sums count no order changes anything; and layers alone have least as they are
+ * written: what is zero to begin with just before its loop. */
+struct hb_spec hb_bound_written(const struct hb_spec *cell_spec);
+/* Whether XLA's schedulers have their say, of the ends' ops or inside of layers. */
+bool hb_bound_reordered(const struct hb_spec *cell_spec);
 /* Whether no block has experts. */
 bool hb_bound_is_dense(const struct hb_spec *spec);
 /* Of another node of the mesh, from what that found of the first: its layers take no less for their

@@ -132,7 +132,7 @@ static bool lower_one(struct hb_building *w, enum hb_floor_program part, struct 
     spec.model.block_count = (int)at;
     spec.stack.outer = 0;
     spec.merged = part == HB_FLOOR_MERGED;
-    spec.as_order = w->s->orders ? hb_segment_as_order(w->s) : spec.as_order;
+    hb_segment_put_order(w->s, &spec);
     return hb_building_lower(w, &spec, part, out);
 }
 

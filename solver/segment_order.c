@@ -3,16 +3,19 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "sim/graph/link.h"
 #include "sim/ir/lower.h"
+#include "sim/ir/sequence.h"
 #include "solver/brute.h"
 #include "solver/segment_build.h"
 #include "solver/space.h"
 
-enum { MOST_ORDERS = 256 };
+enum { MOST_ORDERS = HB_SEQUENCE_KEYS * HB_ORDER_KINDS };
 
 struct hb_segment_orders {
     struct hb_arena *arena;
     struct hb_lower_orders *lower;
+    struct hb_link *link;
     const struct hb_spec *spec;
     const struct hb_menu *menus;
     int own;
@@ -27,13 +30,18 @@ static int order_of(const struct hb_segment *s, const struct hb_part *parts, uin
     uint32_t made = hb_brute_runs(s, o->spec, parts, count, runs);
     hb_space_parts_spec(o->arena, o->spec, o->menus, runs, made, &spec);
     int order = hb_lower_order(o->lower, &spec.model);
+    if (o->link->inside)
+        order += HB_SEQUENCE_KEYS * (int)hb_link_layers(o->link, &spec);
     hb_arena_rewind(o->arena, mark);
     return order;
 }
 
-int hb_segment_as_order(const struct hb_segment *s)
+void hb_segment_put_order(const struct hb_segment *s, struct hb_spec *spec)
 {
-    return s->orders->own + 1;
+    if (!s->orders)
+        return;
+    spec->as_order = s->orders->own % HB_SEQUENCE_KEYS + 1;
+    spec->as_layers = s->orders->own / HB_SEQUENCE_KEYS + 1;
 }
 
 bool hb_segment_in_order(const struct hb_segment *s, const struct hb_part *parts, uint32_t count)
@@ -64,6 +72,7 @@ void hb_building_choose_order(struct hb_building *w)
     hb_diag_init(&diag, w->arena);
     *o = (struct hb_segment_orders){.arena = w->arena,
                                     .lower = hb_lower_orders_open(w->arena, &diag, w->spec),
+                                    .link = w->link,
                                     .spec = w->spec,
                                     .menus = w->menus};
     w->s->orders = o;

@@ -9,9 +9,10 @@
 
 struct hb_part;
 struct hb_segment;
+struct hb_spec;
 
-/* The order of a segment that has one, as spec.as_order says it. */
-int hb_segment_as_order(const struct hb_segment *s);
+/* Has spec in the order of a segment that has one. */
+void hb_segment_put_order(const struct hb_segment *s, struct hb_spec *spec);
 bool hb_segment_in_order(const struct hb_segment *s, const struct hb_part *parts, uint32_t count);
 
 #endif

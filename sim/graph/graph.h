@@ -40,6 +40,7 @@ struct hb_graph_op {
     bool given;  /* from outside, or a constant: what it makes weighs nothing */
     bool early;  /* its values are there when its computation starts */
     bool scalar; /* a list takes it as soon as it can run */
+    bool ring;   /* a loop, though it runs no computation that is known */
     bool soon;   /* starts something asynchronous: is moved to where what it reads is there */
     bool late;   /* waits for it: is moved to its first user */
 };

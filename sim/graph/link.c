@@ -211,18 +211,26 @@ static void find_deps(struct row *r)
     }
 }
 
+static void make_row_in(struct hb_arena *arena, struct hb_program *p, uint32_t within, bool single,
+                        struct row *out)
+{
+    *out = (struct row){.arena = arena, .p = p, .within = within, .single = single};
+    find_clusters(out);
+    count_alike(out);
+}
+
 /* Of the computation that the loop of that name runs, or (null) of the entry; false: none. */
 static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *loop, bool single,
                      struct row *out)
 {
-    *out = (struct row){.arena = arena, .p = p, .within = HB_NONE, .single = single};
+    uint32_t within = HB_NONE;
     for (uint32_t i = 0; i < p->loop_count && loop; i++)
         if (hb_str_same(p->loops[i].name, loop))
-            out->within = i;
-    if (loop && out->within == HB_NONE)
+            within = i;
+    *out = (struct row){.arena = arena};
+    if (loop && within == HB_NONE)
         return false;
-    find_clusters(out);
-    count_alike(out);
+    make_row_in(arena, p, within, single, out);
     return true;
 }
 
@@ -439,9 +447,19 @@ static int class_of(const struct hb_spec *spec)
     return policy == HB_POLICY_FULL ? 0 : policy == HB_POLICY_NONE ? 2 : 1;
 }
 
+bool hb_link_is_inside(const struct hb_spec *cell)
+{
+    bool mixes = false;
+    for (int i = 0; i < cell->model.block_count; i++) {
+        const struct hb_block *b = &cell->model.blocks[i];
+        mixes = mixes || (hb_block_mixes(b) && b->moe.dispatch == HB_DISPATCH_EINSUM);
+    }
+    return mixes && cell->compiler == HB_XLA_TPU;
+}
+
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out)
 {
-    *out = (struct hb_link){.arena = arena, .cell = cell};
+    *out = (struct hb_link){.arena = arena, .cell = cell, .inside = hb_link_is_inside(cell)};
     out->known = hb_habits_ordered(cell) && cell->as_order != HB_AS_WRITTEN;
 }
 
@@ -503,6 +521,38 @@ static bool find_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_ord
     return ok;
 }
 
+/* The least of the three for the step whose layers are all under the first policy. */
+static enum hb_order_kind find_layers(struct hb_link *l, const struct hb_spec *spec)
+{
+    struct hb_step_graph own;
+    struct hb_order_choice choice = {.least = HB_ORDER_LIST};
+    struct hb_program whole;
+    struct hb_arena_mark mark = hb_arena_mark(l->arena);
+    if (lower_whole(l, spec, first_policy(spec), &whole)) {
+        hb_step_graph_make(l->arena, &whole, &own);
+        hb_graph_choose(l->arena, &own.graph, &choice);
+    }
+    hb_arena_rewind(l->arena, mark);
+    return choice.least;
+}
+
+/* The last few are remembered. */
+enum hb_order_kind hb_link_layers(struct hb_link *l, const struct hb_spec *spec)
+{
+    struct hb_link_least own = {first_policy(spec), spec->merged, HB_ORDER_LIST};
+    if (spec->as_layers > 0)
+        return (enum hb_order_kind)(spec->as_layers - 1);
+    for (uint32_t i = 0; i < HB_LINK_LAYERS; i++) {
+        const struct hb_link_least *known = &l->layers[i];
+        if (i < l->layers_count && hb_remat_same(&known->policy, &own.policy) &&
+            known->merged == own.merged)
+            return known->kind;
+    }
+    own.kind = find_layers(l, spec);
+    l->layers[l->layers_count++ % HB_LINK_LAYERS] = own;
+    return own.kind;
+}
+
 static bool know_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_order_kind *out)
 {
     struct hb_link_least own = {first_policy(spec), spec->merged, HB_ORDER_LIST};
@@ -546,20 +596,53 @@ bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec, int *out_index
     return make_order(l, *out_index);
 }
 
-/* Stages are in no segment: op by op, as their own graph says. */
+/* Op by op, as the graph says. */
+static void put_row(struct row *r, const struct hb_step_graph *s, const uint32_t *order)
+{
+    rank_clusters(r, s, order);
+    for (uint32_t k = r->count; k-- > 1;)
+        if (r->clusters[k - 1].rank == HB_NONE)
+            r->clusters[k - 1].rank = r->clusters[k].rank;
+    link(r);
+}
+
+/* Stages are in no segment. */
 static void put_own(struct hb_arena *arena, struct hb_program *p)
 {
     struct hb_step_orders o;
     hb_step_orders_find(arena, p, &o);
     for (int i = ROWS; i-- > 0;) { /* what is inside first: of who is outside nothing moves */
         struct row r;
-        if (!make_row(arena, p, rows[i], true, &r))
+        if (make_row(arena, p, rows[i], true, &r))
+            put_row(&r, &o.step, o.choice.orders[o.choice.least]);
+    }
+}
+
+static int64_t layers_of(const struct hb_spec *cell)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < cell->model.block_count; i++)
+        sum += hb_block_steps(&cell->model.blocks[i]);
+    return sum;
+}
+
+/* Inside of layers the order of a computation is its own matter; which of the three, the whole
+ * step's. */
+static void put_layers(struct hb_arena *arena, struct hb_link *l, const struct hb_spec *spec,
+                       struct hb_program *p)
+{
+    struct hb_step_graph s;
+    const uint32_t *order = NULL;
+    for (uint32_t i = 0; i < p->loop_count; i++) {
+        struct row r;
+        if (!p->loops[i].ordered)
             continue;
-        rank_clusters(&r, &o.step, o.choice.orders[o.choice.least]);
-        for (uint32_t k = r.count; k-- > 1;)
-            if (r.clusters[k - 1].rank == HB_NONE)
-                r.clusters[k - 1].rank = r.clusters[k].rank;
-        link(&r);
+        if (!order) {
+            hb_step_graph_inside(arena, p, layers_of(l->cell), &s);
+            order = hb_graph_order_make(arena, &s.graph, hb_link_layers(l, spec));
+        }
+        make_row_in(arena, p, i, true, &r);
+        put_row(&r, &s, order);
     }
 }
 
@@ -567,6 +650,8 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
                  struct hb_program *p)
 {
     int index;
+    if (l->inside && (spec->as_layers > 0 || spec->as_order != HB_AS_WRITTEN))
+        put_layers(arena, l, spec, p);
     if (l->known && spec->mesh[HB_AX_PIPELINE] > 1) {
         put_own(arena, p);
         return;

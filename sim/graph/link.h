@@ -17,6 +17,7 @@
 
 struct hb_diag;
 
+enum { HB_LINK_LAYERS = 64 };
 enum { HB_LINK_CLASSES = 3, HB_LINK_ORDERS = HB_LINK_CLASSES * HB_ORDER_KINDS };
 
 /* Which of the three is least where layers have that policy first. */
@@ -37,10 +38,16 @@ struct hb_link {
     const struct hb_link_rows *orders[HB_LINK_ORDERS]; /* that were asked for; else null */
     struct hb_link_least *kinds;
     uint32_t kind_count, kind_cap;
+    bool inside; /* loops over layers may go in such an order (hb_loop.ordered) ... */
+    struct hb_link_least layers[HB_LINK_LAYERS]; /* ... which of the three, of steps asked for */
+    uint32_t layers_count;
 };
 
 /* The cell stays where it is. */
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out);
+/* Whether its steps' layers may be in one of XLA's orders, and in which a spec's are. */
+bool hb_link_is_inside(const struct hb_spec *cell);
+enum hb_order_kind hb_link_layers(struct hb_link *l, const struct hb_spec *spec);
 /* What it needs of a spec of that cell, and in which order it is. False: none is known. */
 bool hb_link_ready(struct hb_link *l, const struct hb_spec *spec, int *out_index);
 /* Of what hb_lower made of a spec of that cell; the same where no order is known. */

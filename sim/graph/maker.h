@@ -15,6 +15,7 @@ struct hb_read_again {
 struct maker {
     struct hb_arena *arena;
     const struct hb_program *p;
+    int64_t stacked; /* layers of which stacks are taken to be; 0: as they are */
     struct hb_graph *g;
     uint32_t *root;   /* by buffer */
     uint32_t *first;  /* by root, op that touches it first; 0: an argument */

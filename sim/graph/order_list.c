@@ -41,7 +41,7 @@ static int64_t freed_bytes(const struct lister *l, uint32_t op)
     const struct hb_graph *g = l->g;
     if (g->ops[op].scalar)
         return INT64_MAX;
-    if (g->loops_even && hb_graph_ref_count(g, op, HB_GRAPH_RUNS) > 0)
+    if (g->loops_even && (g->ops[op].ring || hb_graph_ref_count(g, op, HB_GRAPH_RUNS) > 0))
         return 0;
     int64_t sum = -l->made[op - l->first];
     const uint32_t *uses = hb_graph_refs(g, op, HB_GRAPH_USES);

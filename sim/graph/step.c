@@ -60,6 +60,8 @@ void hb_maker_make_value(struct maker *m, uint32_t root, uint32_t op)
     const struct hb_buf *b = &m->p->bufs[root];
     bool all = m->p->compiler == HB_XLA_TPU;
     int64_t bytes = b->space == HB_SPACE_HBM || all ? b->bytes : 0;
+    if (m->stacked > 0 && b->slices > 0)
+        bytes = hb_mul_sat(bytes / b->slices, m->stacked);
     m->value[root] = hb_graph_add_value(m->g, bytes);
     m->g->values[m->value[root]].place = root;
     m->holder[root] = op;
@@ -319,6 +321,7 @@ static void add_program_op(struct maker *m, uint32_t i)
     for (int k = 0; k < parts.count; k++)
         hb_graph_add_ref(m->g, HB_GRAPH_OPERAND, parts.ops[k]);
     m->op_of[i] = at;
+    m->g->ops[at].ring = is_in_ring(m, i);
     add_waits(m, op);
     m->product = op->kind == HB_OP_MATMUL && op->write_count == 0 ? at : HB_NONE;
     m->norm = is_norm(op) ? at : m->norm;
@@ -539,26 +542,77 @@ static uint32_t list_outputs(struct maker *m)
     return count;
 }
 
+static void add_entry(struct maker *m, struct hb_step_graph *out)
+{
+    add_arguments(m, out);
+    add_ops(m, HB_NONE);
+    add_root(m, 0, list_outputs(m));
+}
+
+static bool is_in_ordered(const struct hb_program *p, uint32_t loop)
+{
+    uint32_t in = p->loops[loop].parent;
+    while (in != HB_NONE && !p->loops[in].ordered)
+        in = p->loops[in].parent;
+    return in != HB_NONE;
+}
+
+/* Of what the loop's ops touch. */
+static void forget_values(struct maker *m, uint32_t loop)
+{
+    for (uint32_t i = m->p->loops[loop].first_op; i < m->p->loops[loop].end_op; i++)
+        for (uint32_t r = 0; r < hb_maker_ref_count(&m->p->ops[i]); r++) {
+            uint32_t buf = hb_maker_refs(m, &m->p->ops[i])[r];
+            m->value[buf] = m->cast_of[buf] = HB_NONE;
+            m->value[m->root[buf]] = m->cast_of[m->root[buf]] = HB_NONE;
+        }
+}
+
+/* What a loop finds of what it touches, from outside. */
+static void give_found(struct maker *m, const struct hb_loop *loop, uint32_t given)
+{
+    for (uint32_t i = loop->first_op; i < loop->end_op; i++)
+        for (uint32_t r = 0; r < hb_maker_ref_count(&m->p->ops[i]); r++) {
+            uint32_t root = m->root[hb_maker_refs(m, &m->p->ops[i])[r]];
+            if (m->first[root] <= loop->first_op && m->value[root] == HB_NONE)
+                hb_maker_make_value(m, root, given);
+        }
+}
+
+/* The loops that are ordered, in nothing: what they find is given. */
+static void add_loops(struct maker *m)
+{
+    const struct hb_program *p = m->p;
+    uint32_t given = add_given(m);
+    for (uint32_t l = 0; l < p->loop_count; l++)
+        if (p->loops[l].ordered)
+            give_found(m, &p->loops[l], given);
+    for (uint32_t l = 0; l < p->loop_count; l++)
+        if (p->loops[l].ordered && !is_in_ordered(p, l))
+            add_loop(m, l);
+    add_root(m, 0, 0);
+}
+
 static void add_body(struct maker *m, uint32_t comp)
 {
     struct frame f = m->frames[comp];
     m->mean = m->labels = m->read_again.root = HB_NONE;
-    for (uint32_t b = 0; b < m->p->buf_count; b++)
-        m->value[b] = m->cast_of[b] = HB_NONE;
+    forget_values(m, f.loop);
     add_found(m, &f);
     add_ops(m, f.loop);
     list_shared(m, &f);
     add_root(m, comp, f.shared_count);
 }
 
-void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
-                        struct hb_step_graph *out)
+static void make_graph(struct hb_arena *arena, const struct hb_program *p, int64_t layers,
+                       struct hb_step_graph *out)
 {
-    struct maker m = {.arena = arena, .p = p, .g = &out->graph};
+    struct maker m = {.arena = arena, .p = p, .g = &out->graph, .stacked = layers};
     m.found = m.norm_back = m.read_again.root = m.layers = m.joined = m.norm = m.column_sum =
         m.mean = m.labels = m.product = HB_NONE;
     *out = (struct hb_step_graph){0};
     hb_graph_init(&out->graph, arena);
+    out->graph.loops_even = p->compiler == HB_XLA_TPU;
     m.root = by_buf(&m), m.first = by_buf(&m), m.last = by_buf(&m), m.value = by_buf(&m);
     m.cast_of = by_buf(&m), m.cast_from = by_buf(&m);
     m.holder = by_buf(&m), m.seen = by_buf(&m), m.slot = by_buf(&m), m.roots = by_buf(&m);
@@ -573,15 +627,28 @@ void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
     m.frames = hb_grow(arena, m.frames, 0, &m.frame_cap, sizeof *m.frames);
     m.frames[m.frame_count++] = (struct frame){.loop = HB_NONE};
     hb_graph_add_comp(&out->graph);
-    add_arguments(&m, out);
-    add_ops(&m, HB_NONE);
-    add_root(&m, 0, list_outputs(&m));
+    if (layers > 0)
+        add_loops(&m);
+    else
+        add_entry(&m, out);
     for (uint32_t c = 1; c < m.frame_count; c++) {
         hb_graph_add_comp(&out->graph);
         add_body(&m, c);
     }
     hb_graph_close(&out->graph);
     out->item = m.item;
+}
+
+void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
+                        struct hb_step_graph *out)
+{
+    make_graph(arena, p, 0, out);
+}
+
+void hb_step_graph_inside(struct hb_arena *arena, const struct hb_program *p, int64_t layers,
+                          struct hb_step_graph *out)
+{
+    make_graph(arena, p, layers, out);
 }
 
 /* Ops of the graph are numbered as the program has them. */

@@ -18,6 +18,11 @@ struct hb_step_graph {
 void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                         struct hb_step_graph *out);
 
+/* For the order inside of loops alone: stacks weigh as much as if they had so many slices, however
+ * many trips a sample's loops have. */
+void hb_step_graph_inside(struct hb_arena *arena, const struct hb_program *p, int64_t layers,
+                          struct hb_step_graph *out);
+
 struct hb_step_orders {
     struct hb_step_graph step;
     struct hb_order_choice choice;

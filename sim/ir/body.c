@@ -305,6 +305,18 @@ uint32_t hb_body_turn(struct hb_body *b, uint32_t from, int v)
     return copy;
 }
 
+/* A predicate of what is made, out of the same fusion. */
+static void make_beside(struct hb_body *b, const struct hb_step_op *s, struct hb_emit *e)
+{
+    if (!s->with_next || b->lo->phase == HB_PHASE_FORWARD)
+        return;
+    int mask = s[1].out[0];
+    if (b->y->values[mask].wide_mask || b->saved->keep[mask] != HB_KEEP_NO)
+        return;
+    b->now[mask] = make_value(b, mask);
+    hb_emit_write(e, b->now[mask]);
+}
+
 static void run_op(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = hb_body_emit(s);
@@ -326,6 +338,7 @@ static void run_op(struct hb_body *b, const struct hb_step_op *s)
     for (int i = 0; i < s->out_count; i++)
         hb_emit_write(&e, b->made[i]);
     hb_body_scratch(b, &e, s->scratch, s->scratch_count);
+    make_beside(b, s, &e);
     hb_emit(b->lo, &e);
 }
 
@@ -481,6 +494,8 @@ void hb_body_bring(struct hb_body *b, int v)
     const struct hb_step_op *s = &b->y->steps[value->producer];
     for (int i = 0; i < s->in_count; i++)
         hb_body_bring(b, s->in[i]);
+    if (b->now[v] != HB_NONE) /* with one of those */
+        return;
     if (!value->fused)
         run_step(b, s, HB_NONE);
     else if (s->kind == HB_STEP_PRODUCT)
@@ -506,11 +521,18 @@ static void turn_scores(struct hb_body *b, const struct hb_step_op *s)
                    b->now[v]);
 }
 
+int hb_body_back_as(const struct hb_body *b, int v)
+{
+    int as = b->y->values[v].back_as;
+    bool made = b->saved->keep[v] == HB_KEEP_NO && b->saved->keep[as] == HB_KEEP_NO;
+    return as && made ? as : v;
+}
+
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
         if (hb_body_reads_input(b, s, i) && !(s->first_last && i > 0))
-            hb_body_read(b, e, s->in[i]);
+            hb_body_read(b, e, hb_body_back_as(b, s->in[i]));
     int last = s->out[s->out_count - 1];
     if (b->own_stacks || b->now[last] == HB_NONE)
         turn_scores(b, s);

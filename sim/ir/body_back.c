@@ -302,10 +302,19 @@ void hb_body_late(struct hb_body *b)
 static void scratch_after(struct hb_body *b, const struct hb_step_op *s)
 {
     struct hb_emit e = {.name = hb_name(b->lo, s->name, ", gradient gathered"), .kind = HB_OP_MARK};
+    struct hb_emit own = {.name = "own part of what was gathered", .kind = HB_OP_MARK};
+    uint32_t *grad = &b->grad[s->in[s->in_count - 1]];
     hb_body_late(b);
-    hb_emit_read(&e, b->grad[s->in[s->in_count - 1]]);
-    hb_body_scratch(b, &e, s->back_scratch, s->back_scratch_count);
+    hb_emit_read(&e, *grad);
+    for (int i = 0; i < s->back_scratch_count; i++) {
+        uint32_t whole = hb_temp(b->lo, e.name, HB_CAT_WORKING, s->back_scratch[i]);
+        hb_emit_write(&e, whole);
+        hb_emit_read(&own, whole);
+    }
     hb_emit(b->lo, &e);
+    *grad = hb_temp(b->lo, "gradient of own tokens", HB_CAT_WORKING, hb_buf_shape(b->lo, *grad));
+    hb_emit_write(&own, *grad);
+    hb_emit(b->lo, &own);
 }
 
 static void read_gradient(struct hb_body *b, struct hb_emit *e, int v)
@@ -476,7 +485,7 @@ static void back_mix(struct hb_body *b, const struct hb_step_op *s)
 {
     for (int i = 0; i < s->in_count; i++)
         if (hb_body_reads_input(b, s, i) && !(s->first_last && i > 0))
-            hb_body_bring(b, s->in[i]);
+            hb_body_bring(b, hb_body_back_as(b, s->in[i]));
     for (int i = 0; i < s->out_count; i++)
         if ((s->back_out & 1u << i) ||
             (b->y->values[s->out[i]].trace_only && b->saved->keep[s->out[i]] != HB_KEEP_NO))

@@ -26,6 +26,8 @@ void hb_body_read(struct hb_body *b, struct hb_emit *e, int v);
 
 /* Whether the backward pass of s reads in[i]; reads all that it does. */
 bool hb_body_reads_input(const struct hb_body *b, const struct hb_step_op *s, int i);
+/* What a backward pass reads as v: it, or what was made of it in another layout. */
+int hb_body_back_as(const struct hb_body *b, int v);
 void hb_body_read_back(struct hb_body *b, struct hb_emit *e, const struct hb_step_op *s);
 
 /* Layers side by side share a leaf: what each has gathered is put by, and taken up again. */

@@ -47,6 +47,7 @@ struct hb_value {
     bool weighs;       /* a mask that serves as the weights, too: what flows back into them */
     bool mask;         /* a predicate where it is made again, in its own dtype where it is kept */
     bool wide_mask;    /* no predicate there either */
+    int back_as;       /* the value that a backward pass reads in its stead; 0: none */
     enum hb_for_ring for_ring;
 };
 

@@ -352,7 +352,7 @@ static void begin(struct hb_arena *arena, struct hb_diag *diag, const struct hb_
     lo->batch_whole = is_batch_whole(lo);
     lo->fsdp_mode = find_mode(lo);
     lo->gather_form = find_form(lo);
-    if (lo->habits->constraints_needed || lo->experts_round)
+    if (lo->habits->constraints_needed || lo->experts_own)
         lo->expert_batch = HB_EXPERTS_JOINED;
 }
 

@@ -111,13 +111,13 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
                         const struct hb_moe_routed *r, const int64_t *masks, int *out_combine)
 {
     bool narrow = lo->habits->masks_narrow, wide = narrow && is_wide(lo, r);
-    bool own = hb_moe_is_own_einsum(lo, y);
+    bool own = hb_moe_is_own_einsum(lo, y), full = r->capacity % HB_TPU_LANES == 0;
     int places = r->joins ? join_places(lo, y, probs, masks) : -1;
     struct hb_value v =
         hb_moe_value(lo, "moe combine weights", 1u << HB_TN_MOE_COMBINE, lo->compute, masks);
     v.batch_dot = true;
     v.wide_mask = wide;
-    v.for_ring = hb_moe_mask_for(lo);
+    v.for_ring = wide && !full ? HB_RING_MASK : hb_moe_mask_for(lo);
     v.tiling = wide ? HB_TILE_MINOR : v.tiling;
     *out_combine = hb_layer_make(lo, y, v,
                                  (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
@@ -138,6 +138,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     y->values[disp].cheap = true;
     y->values[disp].mask = narrow;
     y->values[disp].wide_mask = wide;
+    y->values[*out_combine].back_as = wide && own && !full ? disp : 0;
     y->values[disp].weighs = narrow && !own;
     y->values[disp].fused = !narrow && y->together < 2;
     y->steps[y->step_count - 1].no_grad = true;

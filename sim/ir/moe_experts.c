@@ -66,6 +66,16 @@ bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y)
            y->block->moe.dispatch == HB_DISPATCH_EINSUM;
 }
 
+/* Neither between rings, which libtpu puts off, nor beside v5e's gathers, which it hides: what its
+ * latency hiding makes of the order is not known there (eight of 2,048 tokens, 64 experts over fsdp
+ * 64 of v6e: masks, rows, gate and up, the outputs' gradient, w_down's, the activation's, outputs,
+ * the weights' and its copy, the router's, then those of gate and up, in the list's order). */
+bool hb_moe_is_ordered(const struct hb_lower *lo, const struct hb_layer *y)
+{
+    return hb_moe_is_own_einsum(lo, y) && hb_block_mixes(y->block) && !hb_in_rings(lo) &&
+           !lo->experts_round && !hb_gathers_beside(lo);
+}
+
 /* The gradients of whose weights go round in rings: these read the rows, the activation and the
  * outputs' gradient turned (olmoe,v6e,f8: copies at 384, 388 and 392 to 463), not short ones. */
 bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y)

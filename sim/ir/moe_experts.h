@@ -26,6 +26,8 @@ struct hb_value hb_moe_value(const struct hb_lower *lo, const char *name, uint32
 bool hb_moe_goes_round(const struct hb_lower *lo, const struct hb_layer *y);
 bool hb_moe_in_list(const struct hb_lower *lo, const struct hb_layer *y);
 bool hb_moe_is_own_einsum(const struct hb_lower *lo, const struct hb_layer *y);
+/* Whether a layer's backward loop goes in the order of XLA's schedulers, which the graph tells. */
+bool hb_moe_is_ordered(const struct hb_lower *lo, const struct hb_layer *y);
 /* How the gradient of what puts outputs together is read where it is put off. */
 enum hb_for_ring hb_moe_mask_for(const struct hb_lower *lo);
 /* Products of all experts with their rows. */

@@ -2,6 +2,7 @@
  * once more before their backward pass. Source of truth: the lab program's layers=nested
  * (tiny, 8B, rnd and 1B of the measured records). */
 #include "sim/ir/nested.h"
+#include "sim/ir/moe_experts.h"
 
 #include "base/arena.h"
 #include "sim/ir/turn.h"
@@ -146,6 +147,7 @@ uint32_t hb_nested_inner_backward(struct hb_lower *lo, struct hb_group *g, uint3
     uint32_t *stacks = slice_kept(lo, g);
     uint32_t loop =
         hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
+    lo->p->loops[loop].ordered = hb_moe_is_ordered(lo, &g->layer);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_program_close_loop(lo->p, loop);
     unslice_weights(lo, g, slices);
@@ -157,6 +159,7 @@ uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t gr
 {
     hb_weight_zero_grads(lo, g->layer.first_leaf, g->layer.end_leaf);
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"), g->trips);
+    lo->p->loops[loop].ordered = hb_moe_is_ordered(lo, &g->layer);
     uint32_t *parts = copy_parts(lo, g);
     struct slices slices = slice_weights(lo, g);
     uint32_t x = hb_temp(lo, hb_name(lo, g->layer.name, " outer input"), HB_CAT_WORKING,
@@ -176,6 +179,7 @@ uint32_t hb_nested_backward(struct hb_lower *lo, struct hb_group *g, uint32_t gr
     hb_turn_group_sent(lo, g);
     hb_turn_early(lo, g);
     inner = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", inner backward"), g->inner);
+    lo->p->loops[inner].ordered = hb_moe_is_ordered(lo, &g->layer);
     uint32_t out = hb_stack_carried(lo, hb_body_backward(&g->body, grad), grad);
     hb_stack_end_sent(lo, g);
     hb_program_close_loop(lo->p, inner);

@@ -166,6 +166,7 @@ struct hb_loop {
     uint32_t first_op, end_op; /* one past its last op */
     uint32_t parent;           /* HB_NONE: outermost */
     int64_t trips;             /* >= 1 */
+    bool ordered;              /* its own ops go as XLA's schedulers have them (link.h) */
 };
 
 /* PyTorch's caching allocator, where it serves the program: see sim/engine/heap_cuda.h. */

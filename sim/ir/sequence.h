@@ -14,6 +14,7 @@ enum hb_sequence {
 
 /* The choice as a number: spec.as_order less one where that is set (a search puts all of a segment
  * in one order), else what the sizes of all blocks' stacks make of it. */
+enum { HB_SEQUENCE_KEYS = 256 }; /* all are below */
 int hb_sequence_key(const struct hb_lower *lo);
 
 enum { HB_SEQUENCE_LEAST_WAYS = 8 }; /* of a ring; fewer go round one way (gate/f5, f7) */

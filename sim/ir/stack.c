@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "sim/ir/body_step.h"
 #include "sim/ir/head.h"
+#include "sim/ir/moe_experts.h"
 #include "sim/ir/nested.h"
 #include "sim/ir/order.h"
 #include "sim/ir/side.h"
@@ -453,6 +454,7 @@ static uint32_t scan_backward(struct hb_lower *lo, struct hb_group *g, uint32_t 
     bool several = lo->habits->recompute_first && !g->inner && unroll > 1 && g->trips % unroll == 0;
     uint32_t loop = hb_program_open_loop(lo->p, hb_name(lo, g->layer.name, ", backward"),
                                          several ? g->trips / unroll : g->trips);
+    lo->p->loops[loop].ordered = hb_moe_is_ordered(lo, &g->layer);
     uint32_t out = g->inner  ? hb_nested_inner_backward(lo, g, grad)
                    : several ? unrolled_backward(lo, g, grad)
                              : hb_body_backward(&g->body, grad);
