@@ -280,18 +280,107 @@ static void tpus_orders_are_as_logged(void **state)
     }
 }
 
+/* Inside of layers. Experts of an einsum between gathers: 64 of 1,024, eight sequences of 2,048
+ * over 64 of v6e, in the list's order, whose backward loop the compiler has in this one (moe--q03).
+ * Rings, v5e and unrolled layers keep theirs. */
+static const char olmoe[] =
+    FOUR_LAYERS("moe: {experts: 64, top_k: 8, d_ff: 1024, dispatch: einsum}");
+
+#define OLMOE(...)                                                                                 \
+    lower_text(olmoe, (const char *const[]){TPU, "hardware.device=tpu-v6e", "model.d_model=2048",  \
+                                            "model.vocab=50304", "model.blocks[0].repeat=16",      \
+                                            "model.blocks[0].attention.heads=16",                  \
+                                            "model.blocks[0].attention.kv_heads=16",               \
+                                            "model.blocks[0].attention.head_dim=128",              \
+                                            "batch.seq=2048", "loss.chunks=4", __VA_ARGS__, NULL})
+#define OVER_64 "mesh.fsdp=64", "hardware.count=64", "batch.global=512"
+
+static uint32_t ordered_loops(const struct hb_program *p)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->loop_count; i++)
+        count += p->loops[i].ordered;
+    return count;
+}
+
+/* Of the loop that is ordered; from `at` on. */
+static uint32_t find_in_layers(const struct hb_program *p, const char *name, uint32_t at)
+{
+    uint32_t loop = 0;
+    while (!p->loops[loop].ordered)
+        loop++;
+    for (uint32_t i = at > p->loops[loop].first_op ? at : p->loops[loop].first_op;
+         i < p->loops[loop].end_op; i++)
+        if (strcmp(p->ops[i].name, name) == 0)
+            return i;
+    fail_msg("no '%s' behind op %u", name, at);
+    return HB_NONE;
+}
+
+static void layers_follow_the_graph(void **state)
+{
+    (void)state;
+    static const char *const listed[] = {"moe combine weights",
+                                         "moe dispatch mask",
+                                         "expert inputs",
+                                         "expert gate",
+                                         "backward of moe output",
+                                         "gradient of block.e_down",
+                                         "backward of expert activation",
+                                         "expert output",
+                                         "block.moe combine weights, gradient of",
+                                         "backward of router probabilities",
+                                         "gradient of block.e_gate",
+                                         "gradient through block.e_up",
+                                         "backward of expert inputs",
+                                         "backward of flash attention"};
+    struct low l = OLMOE(OVER_64);
+    assert_int_equal(ordered_loops(&l.p), 1);
+    uint32_t count = l.p.op_count, at = 0;
+    const char **before = names_of(&l.p, true);
+    hb_link_order(u.env.arena, &l.spec, &l.p);
+    hb_program_check(&l.p);
+    assert_true(is_same(names_of(&l.p, true), before, count));
+    for (size_t i = 0; i < sizeof listed / sizeof *listed; i++)
+        at = find_in_layers(&l.p, listed[i], at) + 1;
+}
+
+/* In post-order weights' gradients come behind all that leads on. */
+static void an_order_inside_can_be_told(void **state)
+{
+    (void)state;
+    struct low l = OLMOE(OVER_64);
+    l.spec.as_layers = 1 + HB_ORDER_POST;
+    hb_link_order(u.env.arena, &l.spec, &l.p);
+    uint32_t attention = find_in_layers(&l.p, "backward of flash attention", 0);
+    assert_true(find_in_layers(&l.p, "gradient of block.e_up", 0) > attention);
+    struct low written = OLMOE(OVER_64);
+    const char **before = names_of(&written.p, false);
+    written.spec.as_order = HB_AS_WRITTEN;
+    hb_link_order(u.env.arena, &written.spec, &written.p);
+    assert_true(is_same(names_of(&written.p, false), before, written.p.op_count));
+}
+
+static void other_layers_are_not_ordered(void **state)
+{
+    (void)state;
+    struct low steps[] = {OLMOE("mesh.fsdp=8", "hardware.count=8", "batch.global=64"),
+                          OLMOE(OVER_64, "hardware.device=tpu-v5e"),
+                          OLMOE(OVER_64, "stack.form=loop"),
+                          OLMOE(OVER_64, "model.blocks[0].moe.dispatch=ragged")};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        assert_int_equal(ordered_loops(&steps[i].p), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(tpus_orders_are_as_logged),
-        TEST(factored_updates_come_at_once),
-        TEST(steps_keep_their_ops),
-        TEST(others_stay_as_they_are),
-        TEST(a_cell_has_a_few_orders),
-        TEST(copies_start_before_they_end),
-        TEST(the_loss_of_the_chunks_is_a_result),
-        TEST(outputs_come_in_their_trees),
-        TEST(parts_of_a_norm_follow_the_parameters),
+        TEST(tpus_orders_are_as_logged),    TEST(factored_updates_come_at_once),
+        TEST(steps_keep_their_ops),         TEST(layers_follow_the_graph),
+        TEST(an_order_inside_can_be_told),  TEST(other_layers_are_not_ordered),
+        TEST(others_stay_as_they_are),      TEST(a_cell_has_a_few_orders),
+        TEST(copies_start_before_they_end), TEST(the_loss_of_the_chunks_is_a_result),
+        TEST(outputs_come_in_their_trees),  TEST(parts_of_a_norm_follow_the_parameters),
     };
     return cmocka_run_group_tests_name("graph link", tests, NULL, NULL);
 }
