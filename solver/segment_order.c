@@ -30,7 +30,7 @@ static int order_of(const struct hb_segment *s, const struct hb_part *parts, uin
     uint32_t made = hb_brute_runs(s, o->spec, parts, count, runs);
     hb_space_parts_spec(o->arena, o->spec, o->menus, runs, made, &spec);
     int order = hb_lower_order(o->lower, &spec.model);
-    if (o->link->inside)
+    if (hb_link_is_inside(o->spec))
         order += HB_SEQUENCE_KEYS * (int)hb_link_layers(o->link, &spec);
     hb_arena_rewind(o->arena, mark);
     return order;

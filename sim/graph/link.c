@@ -459,7 +459,7 @@ bool hb_link_is_inside(const struct hb_spec *cell)
 
 void hb_link_open(struct hb_arena *arena, const struct hb_spec *cell, struct hb_link *out)
 {
-    *out = (struct hb_link){.arena = arena, .cell = cell, .inside = hb_link_is_inside(cell)};
+    *out = (struct hb_link){.arena = arena, .cell = cell};
     out->known = hb_habits_ordered(cell) && cell->as_order != HB_AS_WRITTEN;
 }
 
@@ -536,35 +536,38 @@ static enum hb_order_kind find_layers(struct hb_link *l, const struct hb_spec *s
     return choice.least;
 }
 
-/* The last few are remembered. */
+/* Of the last few that were found. */
+static bool recall(const struct hb_link *l, struct hb_link_least *own)
+{
+    uint32_t count = l->least_count < HB_LINK_KNOWN ? l->least_count : HB_LINK_KNOWN;
+    for (uint32_t i = 0; i < count; i++)
+        if (hb_remat_same(&l->least[i].policy, &own->policy) && l->least[i].merged == own->merged) {
+            own->kind = l->least[i].kind;
+            return true;
+        }
+    return false;
+}
+
 enum hb_order_kind hb_link_layers(struct hb_link *l, const struct hb_spec *spec)
 {
     struct hb_link_least own = {first_policy(spec), spec->merged, HB_ORDER_LIST};
     if (spec->as_layers > 0)
         return (enum hb_order_kind)(spec->as_layers - 1);
-    for (uint32_t i = 0; i < HB_LINK_LAYERS; i++) {
-        const struct hb_link_least *known = &l->layers[i];
-        if (i < l->layers_count && hb_remat_same(&known->policy, &own.policy) &&
-            known->merged == own.merged)
-            return known->kind;
+    if (!recall(l, &own)) {
+        own.kind = find_layers(l, spec);
+        l->least[l->least_count++ % HB_LINK_KNOWN] = own;
     }
-    own.kind = find_layers(l, spec);
-    l->layers[l->layers_count++ % HB_LINK_LAYERS] = own;
     return own.kind;
 }
 
 static bool know_kind(struct hb_link *l, const struct hb_spec *spec, enum hb_order_kind *out)
 {
     struct hb_link_least own = {first_policy(spec), spec->merged, HB_ORDER_LIST};
-    for (uint32_t i = 0; i < l->kind_count; i++)
-        if (hb_remat_same(&l->kinds[i].policy, &own.policy) && l->kinds[i].merged == own.merged) {
-            *out = l->kinds[i].kind;
-            return true;
-        }
-    if (!find_kind(l, spec, &own.kind))
-        return false;
-    l->kinds = hb_grow(l->arena, l->kinds, l->kind_count, &l->kind_cap, sizeof *l->kinds);
-    l->kinds[l->kind_count++] = own;
+    if (!recall(l, &own)) {
+        if (!find_kind(l, spec, &own.kind))
+            return false;
+        l->least[l->least_count++ % HB_LINK_KNOWN] = own;
+    }
     *out = own.kind;
     return true;
 }
@@ -632,16 +635,18 @@ static void put_layers(struct hb_arena *arena, struct hb_link *l, const struct h
                        struct hb_program *p)
 {
     struct hb_step_graph s;
-    const uint32_t *order = NULL;
-    for (uint32_t i = 0; i < p->loop_count; i++) {
+    uint32_t *loops = hb_arena_raw(arena, (size_t)p->loop_count + 1, sizeof *loops);
+    struct hb_step_inside in = {.layers = layers_of(l->cell), .loops = loops};
+    for (uint32_t i = 0; i < p->loop_count; i++)
+        if (p->loops[i].ordered)
+            loops[in.count++] = i;
+    if (in.count == 0)
+        return;
+    hb_step_graph_inside(arena, p, &in, &s);
+    const uint32_t *order = hb_graph_order_make(arena, &s.graph, hb_link_layers(l, spec));
+    for (uint32_t i = 0; i < in.count; i++) {
         struct row r;
-        if (!p->loops[i].ordered)
-            continue;
-        if (!order) {
-            hb_step_graph_inside(arena, p, layers_of(l->cell), &s);
-            order = hb_graph_order_make(arena, &s.graph, hb_link_layers(l, spec));
-        }
-        make_row_in(arena, p, i, true, &r);
+        make_row_in(arena, p, loops[i], true, &r);
         put_row(&r, &s, order);
     }
 }
@@ -650,8 +655,7 @@ void hb_link_put(struct hb_arena *arena, struct hb_link *l, const struct hb_spec
                  struct hb_program *p)
 {
     int index;
-    if (l->inside && (spec->as_layers > 0 || spec->as_order != HB_AS_WRITTEN))
-        put_layers(arena, l, spec, p);
+    put_layers(arena, l, spec, p);
     if (l->known && spec->mesh[HB_AX_PIPELINE] > 1) {
         put_own(arena, p);
         return;

@@ -17,7 +17,7 @@
 
 struct hb_diag;
 
-enum { HB_LINK_LAYERS = 64 };
+enum { HB_LINK_KNOWN = 64 };
 enum { HB_LINK_CLASSES = 3, HB_LINK_ORDERS = HB_LINK_CLASSES * HB_ORDER_KINDS };
 
 /* Which of the three is least where layers have that policy first. */
@@ -36,11 +36,8 @@ struct hb_link {
     struct hb_program wholes[HB_LINK_CLASSES];
     struct hb_step_graph graphs[HB_LINK_CLASSES];
     const struct hb_link_rows *orders[HB_LINK_ORDERS]; /* that were asked for; else null */
-    struct hb_link_least *kinds;
-    uint32_t kind_count, kind_cap;
-    bool inside; /* loops over layers may go in such an order (hb_loop.ordered) ... */
-    struct hb_link_least layers[HB_LINK_LAYERS]; /* ... which of the three, of steps asked for */
-    uint32_t layers_count;
+    struct hb_link_least least[HB_LINK_KNOWN];         /* the last that were asked for */
+    uint32_t least_count;
 };
 
 /* The cell stays where it is. */

@@ -549,14 +549,6 @@ static void add_entry(struct maker *m, struct hb_step_graph *out)
     add_root(m, 0, list_outputs(m));
 }
 
-static bool is_in_ordered(const struct hb_program *p, uint32_t loop)
-{
-    uint32_t in = p->loops[loop].parent;
-    while (in != HB_NONE && !p->loops[in].ordered)
-        in = p->loops[in].parent;
-    return in != HB_NONE;
-}
-
 /* Of what the loop's ops touch. */
 static void forget_values(struct maker *m, uint32_t loop)
 {
@@ -579,17 +571,14 @@ static void give_found(struct maker *m, const struct hb_loop *loop, uint32_t giv
         }
 }
 
-/* The loops that are ordered, in nothing: what they find is given. */
-static void add_loops(struct maker *m)
+/* Loops in nothing: what they find is given. */
+static void add_loops(struct maker *m, const struct hb_step_inside *in)
 {
-    const struct hb_program *p = m->p;
     uint32_t given = add_given(m);
-    for (uint32_t l = 0; l < p->loop_count; l++)
-        if (p->loops[l].ordered)
-            give_found(m, &p->loops[l], given);
-    for (uint32_t l = 0; l < p->loop_count; l++)
-        if (p->loops[l].ordered && !is_in_ordered(p, l))
-            add_loop(m, l);
+    for (uint32_t i = 0; i < in->count; i++)
+        give_found(m, &m->p->loops[in->loops[i]], given);
+    for (uint32_t i = 0; i < in->count; i++)
+        add_loop(m, in->loops[i]);
     add_root(m, 0, 0);
 }
 
@@ -604,10 +593,10 @@ static void add_body(struct maker *m, uint32_t comp)
     add_root(m, comp, f.shared_count);
 }
 
-static void make_graph(struct hb_arena *arena, const struct hb_program *p, int64_t layers,
-                       struct hb_step_graph *out)
+static void make_graph(struct hb_arena *arena, const struct hb_program *p,
+                       const struct hb_step_inside *in, struct hb_step_graph *out)
 {
-    struct maker m = {.arena = arena, .p = p, .g = &out->graph, .stacked = layers};
+    struct maker m = {.arena = arena, .p = p, .g = &out->graph, .stacked = in ? in->layers : 0};
     m.found = m.norm_back = m.read_again.root = m.layers = m.joined = m.norm = m.column_sum =
         m.mean = m.labels = m.product = HB_NONE;
     *out = (struct hb_step_graph){0};
@@ -627,8 +616,8 @@ static void make_graph(struct hb_arena *arena, const struct hb_program *p, int64
     m.frames = hb_grow(arena, m.frames, 0, &m.frame_cap, sizeof *m.frames);
     m.frames[m.frame_count++] = (struct frame){.loop = HB_NONE};
     hb_graph_add_comp(&out->graph);
-    if (layers > 0)
-        add_loops(&m);
+    if (in)
+        add_loops(&m, in);
     else
         add_entry(&m, out);
     for (uint32_t c = 1; c < m.frame_count; c++) {
@@ -642,13 +631,13 @@ static void make_graph(struct hb_arena *arena, const struct hb_program *p, int64
 void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                         struct hb_step_graph *out)
 {
-    make_graph(arena, p, 0, out);
+    make_graph(arena, p, NULL, out);
 }
 
-void hb_step_graph_inside(struct hb_arena *arena, const struct hb_program *p, int64_t layers,
-                          struct hb_step_graph *out)
+void hb_step_graph_inside(struct hb_arena *arena, const struct hb_program *p,
+                          const struct hb_step_inside *in, struct hb_step_graph *out)
 {
-    make_graph(arena, p, layers, out);
+    make_graph(arena, p, in, out);
 }
 
 /* Ops of the graph are numbered as the program has them. */

@@ -18,10 +18,15 @@ struct hb_step_graph {
 void hb_step_graph_make(struct hb_arena *arena, const struct hb_program *p,
                         struct hb_step_graph *out);
 
-/* For the order inside of loops alone: stacks weigh as much as if they had so many slices, however
- * many trips a sample's loops have. */
-void hb_step_graph_inside(struct hb_arena *arena, const struct hb_program *p, int64_t layers,
-                          struct hb_step_graph *out);
+struct hb_step_inside {
+    int64_t layers; /* stacks weigh as if they had so many slices, whatever trips a sample has */
+    const uint32_t *loops;
+    uint32_t count;
+};
+
+/* For the order inside of these loops alone. */
+void hb_step_graph_inside(struct hb_arena *arena, const struct hb_program *p,
+                          const struct hb_step_inside *in, struct hb_step_graph *out);
 
 struct hb_step_orders {
     struct hb_step_graph step;
