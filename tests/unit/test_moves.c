@@ -55,8 +55,69 @@ static void a_turn_comes_with_a_shift(void **state)
     assert_int_equal(seen.turned_shifted, 2 * (POLICIES - 1) * 4);
 }
 
+/* Of three runs, the one that was not cut under another policy, the halves as they were. */
+struct beside {
+    int before, behind;
+};
+
+static bool note_beside(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct beside *seen = context;
+    if (count != 3)
+        return true;
+    bool first = parts[0].steps == 2 && parts[1].steps == 2 && parts[2].steps == 4;
+    bool second = parts[0].steps == 4 && parts[1].steps == 2 && parts[2].steps == 2;
+    assert_true(first || second);
+    seen->behind += first && parts[0].item == 0 && parts[1].item == 0 && parts[2].item != 1;
+    seen->before += second && parts[0].item != 0 && parts[1].item == 1 && parts[2].item == 1;
+    return true;
+}
+
+static void a_cut_in_halves_comes_with_a_turn(void **state)
+{
+    (void)state;
+    struct hb_item items[POLICIES] = {{0}};
+    uint32_t first_item[] = {0, POLICIES};
+    bool admits[STEPS + 1];
+    memset(admits, true, sizeof admits);
+    struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
+    struct hb_moves moves = {
+        .segment = &segment, .now = now, .count = 2, .most_parts = 3, .least_steps = 2};
+    struct beside seen = {0};
+    hb_moves_each(&moves, note_beside, &seen);
+    assert_int_equal(seen.behind, POLICIES - 1);
+    assert_int_equal(seen.before, POLICIES - 1);
+}
+
+static bool note_other(void *context, const struct hb_part *parts, uint32_t count)
+{
+    int *visits = context;
+    ++*visits;
+    assert_int_equal(parts[count - 1].item, POLICIES);
+    assert_int_equal(parts[count - 1].steps, STEPS);
+    return true;
+}
+
+static void another_block_stays_as_it_is(void **state)
+{
+    (void)state;
+    static const struct hb_part three[] = {{0, 4}, {1, 4}, {POLICIES, STEPS}};
+    struct hb_item items[POLICIES + 2] = {[POLICIES] = {.block = 1}, [POLICIES + 1] = {.block = 1}};
+    uint32_t first_item[] = {0, POLICIES, POLICIES + 2};
+    bool admits[STEPS + 1];
+    memset(admits, true, sizeof admits);
+    struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
+    struct hb_moves moves = {
+        .segment = &segment, .now = three, .count = 3, .most_parts = 4, .least_steps = 2};
+    int visits = 0;
+    hb_moves_each(&moves, note_other, &visits);
+    assert_true(visits > 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_turn_comes_with_a_shift)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_turn_comes_with_a_shift),
+                                       cmocka_unit_test(a_cut_in_halves_comes_with_a_turn),
+                                       cmocka_unit_test(another_block_stays_as_it_is)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
