@@ -138,7 +138,7 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
     y->values[disp].cheap = true;
     y->values[disp].mask = narrow;
     y->values[disp].wide_mask = wide;
-    y->values[*out_combine].back_as = wide && own && !full ? disp : 0;
+    y->values[*out_combine].back_as = wide && !full ? disp : 0;
     y->values[disp].weighs = narrow && !own;
     y->values[disp].fused = !narrow && y->together < 2;
     y->steps[y->step_count - 1].no_grad = true;

@@ -134,9 +134,8 @@ static double ring_bytes(const struct hb_lower *lo)
 /* Of these: they, and what is on its way, twice as much. */
 enum { RING_PARTS = 3 };
 
-/* In a loop over microbatches the list gathers the head late and post-order before the layers;
- * there the logits' gradient alone waits in the latter (list, depth, post on v6e: phi-4 over 16
- * with 8192 tokens 26.03 26.40 24.95 GiB, here 26.03 26.48 24.94). */
+/* In a loop over microbatches the logits' gradient alone waits in post-order (list, depth, post on
+ * v6e: phi-4 over 16 with 8192 tokens 26.03 26.40 24.95 GiB, here 26.03 26.48 24.94). */
 static enum hb_sequence find_rings(const struct hb_lower *lo)
 {
     struct stacks s = find_stacks(lo);
@@ -144,10 +143,10 @@ static enum hb_sequence find_rings(const struct hb_lower *lo)
     double logits = (double)hb_logit_bytes(lo, 4), narrow = logits / 2, both = logits + narrow;
     double layer = layer_bytes(lo) + s.outer, loss = both + head, forward = s.forward - s.kept;
     bool loop = hb_accumulates(lo);
-    double list = (loop ? fmax(loss, forward) : head + fmax(both, forward)) + grads + sums;
+    double list = head + fmax(both, forward) + grads + sums;
     list = fmax(list, grads + narrow + layer);
     double post = fmax(grads + fmax(grads, layer) + (loop ? narrow : both), loss);
-    post = loop ? fmax(post, forward + head) : post;
+    post = fmax(post, forward + head);
     /* v5e runs a layer's rings one after the other. */
     double own = lo->chip->gathers_beside ? layer_bytes(lo) / 2 + s.outer : layer;
     double depth = fmax(grads + fmax(grads, own) + logits, loss + RING_PARTS * sums);
