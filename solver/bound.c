@@ -470,18 +470,18 @@ static bool least_of_three(struct hb_arena *scratch, bound_one *one, const void 
                            const struct hb_spec *cell_spec, struct hb_floor *out)
 {
     struct hb_spec spec = *cell_spec;
-    bool ok = true;
     if (!hb_link_is_inside(&spec))
         return one(scratch, ask, &spec, out);
-    for (spec.as_layers = 1; ok && spec.as_layers <= HB_ORDER_KINDS; spec.as_layers++) {
+    spec.as_layers = 1;
+    if (!one(scratch, ask, &spec, out))
+        return false;
+    while (++spec.as_layers <= HB_ORDER_KINDS) {
         struct hb_floor own;
-        ok = one(scratch, ask, &spec, &own);
-        if (spec.as_layers == 1)
-            *out = own;
-        else
-            keep_less(out, &own);
+        if (!one(scratch, ask, &spec, &own))
+            return false;
+        keep_less(out, &own);
     }
-    return ok;
+    return true;
 }
 
 static bool bound_in_layers(struct hb_arena *scratch, const struct bound_ask *ask,

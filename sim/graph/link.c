@@ -34,7 +34,7 @@ struct row {
     bool single; /* each op is a cluster */
     struct cluster *clusters;
     uint32_t count;
-    struct cluster **alike; /* sorted by likeness, those alike by place; null: single */
+    struct cluster **alike; /* sorted by likeness, those alike by place; null: not asked for */
     uint32_t *deps;
     uint32_t dep_count, dep_cap;
 };
@@ -216,7 +216,6 @@ static void make_row_in(struct hb_arena *arena, struct hb_program *p, uint32_t w
 {
     *out = (struct row){.arena = arena, .p = p, .within = within, .single = single};
     find_clusters(out);
-    count_alike(out);
 }
 
 /* Of the computation that the loop of that name runs, or (null) of the entry; false: none. */
@@ -231,6 +230,7 @@ static bool make_row(struct hb_arena *arena, struct hb_program *p, const char *l
     if (loop && within == HB_NONE)
         return false;
     make_row_in(arena, p, within, single, out);
+    count_alike(out);
     return true;
 }
 

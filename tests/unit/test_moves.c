@@ -15,6 +15,23 @@ struct seen {
 
 static const struct hb_part now[] = {{0, 4}, {1, 4}};
 
+/* All neighbours in the first block's policies; another block has two. */
+static void walk(const struct hb_part *parts, uint32_t count, uint32_t most_parts,
+                 hb_brute_visit *visit, void *context)
+{
+    struct hb_item items[POLICIES + 2] = {[POLICIES] = {.block = 1}, [POLICIES + 1] = {.block = 1}};
+    uint32_t first_item[] = {0, POLICIES, POLICIES + 2};
+    bool admits[STEPS + 1];
+    memset(admits, true, sizeof admits);
+    struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
+    struct hb_moves moves = {.segment = &segment,
+                             .now = parts,
+                             .count = count,
+                             .most_parts = most_parts,
+                             .least_steps = 2};
+    hb_moves_each(&moves, visit, context);
+}
+
 static bool note(void *context, const struct hb_part *parts, uint32_t count)
 {
     struct seen *seen = context;
@@ -41,15 +58,8 @@ static bool note(void *context, const struct hb_part *parts, uint32_t count)
 static void a_turn_comes_with_a_shift(void **state)
 {
     (void)state;
-    struct hb_item items[POLICIES] = {{0}};
-    uint32_t first_item[] = {0, POLICIES};
-    bool admits[STEPS + 1];
-    memset(admits, true, sizeof admits);
-    struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
-    struct hb_moves moves = {
-        .segment = &segment, .now = now, .count = 2, .most_parts = 2, .least_steps = 2};
     struct seen seen = {0};
-    hb_moves_each(&moves, note, &seen);
+    walk(now, 2, 2, note, &seen);
     assert_int_equal(seen.turned_alone, 2 * (POLICIES - 1));
     assert_int_equal(seen.shifted, 4); /* 2, 3, 5 and 6 steps in the first */
     assert_int_equal(seen.turned_shifted, 2 * (POLICIES - 1) * 4);
@@ -76,15 +86,8 @@ static bool note_beside(void *context, const struct hb_part *parts, uint32_t cou
 static void a_cut_in_halves_comes_with_a_turn(void **state)
 {
     (void)state;
-    struct hb_item items[POLICIES] = {{0}};
-    uint32_t first_item[] = {0, POLICIES};
-    bool admits[STEPS + 1];
-    memset(admits, true, sizeof admits);
-    struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
-    struct hb_moves moves = {
-        .segment = &segment, .now = now, .count = 2, .most_parts = 3, .least_steps = 2};
     struct beside seen = {0};
-    hb_moves_each(&moves, note_beside, &seen);
+    walk(now, 2, 3, note_beside, &seen);
     assert_int_equal(seen.behind, POLICIES - 1);
     assert_int_equal(seen.before, POLICIES - 1);
 }
@@ -102,15 +105,8 @@ static void another_block_stays_as_it_is(void **state)
 {
     (void)state;
     static const struct hb_part three[] = {{0, 4}, {1, 4}, {POLICIES, STEPS}};
-    struct hb_item items[POLICIES + 2] = {[POLICIES] = {.block = 1}, [POLICIES + 1] = {.block = 1}};
-    uint32_t first_item[] = {0, POLICIES, POLICIES + 2};
-    bool admits[STEPS + 1];
-    memset(admits, true, sizeof admits);
-    struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
-    struct hb_moves moves = {
-        .segment = &segment, .now = three, .count = 3, .most_parts = 4, .least_steps = 2};
     int visits = 0;
-    hb_moves_each(&moves, note_other, &visits);
+    walk(three, 3, 4, note_other, &visits);
     assert_true(visits > 0);
 }
 
