@@ -258,7 +258,8 @@ static int64_t pack_keys(struct hb_arena *scratch, struct hb_heap_item *items,
     return height < limit ? height : limit;
 }
 
-/* The items, with spans of one that leave no event between them made one. */
+/* The items, with spans of one that leave no event between them made one; a single one is its
+ * life. */
 static struct hb_heap_item *merge_spans(struct hb_arena *scratch, const struct hb_heap_item *items,
                                         uint32_t count)
 {
@@ -274,8 +275,12 @@ static struct hb_heap_item *merge_spans(struct hb_arena *scratch, const struct h
             else
                 spans[n++] = span;
         }
-        merged[i].spans = items[i].spans ? spans : NULL;
-        merged[i].span_count = n;
+        merged[i].spans = n > 1 ? spans : NULL;
+        merged[i].span_count = n > 1 ? n : 0;
+        if (n == 1) {
+            merged[i].start = spans[0].start;
+            merged[i].end = spans[0].end;
+        }
         spans += n;
     }
     return merged;

@@ -30,12 +30,19 @@ struct entries {
     int64_t top[LEAF_ITEMS];
 };
 
+/* Of what was in the way of an item, and is in the way of each whose life lies in these events and
+ * meets all of it. A new leaf and one that changed since have no such events. */
+struct met {
+    struct hb_heap_span events;
+    struct summary sum;
+    int64_t first_top;   /* of the lowest */
+    int64_t under, fits; /* no gap between them is larger than the one and smaller than the other */
+    int64_t fits_at;     /* the lowest gap of that size; where there is none, the size has no end */
+};
+
 struct leaf {
     struct summary sum;
-    /* Of what was in the way of an item, and is in the way of each whose life lies in these events
-     * and meets all of it; a new leaf and one that changed since have no such events. */
-    struct summary met;
-    struct hb_heap_span meets;
+    struct met met;
     uint32_t count;
     struct entries *e;
 };
@@ -121,15 +128,20 @@ struct climb {
     int64_t best_bytes;
 };
 
+static void take_gap(struct climb *c, int64_t offset, int64_t gap)
+{
+    if (gap < c->best_bytes) {
+        c->best = offset;
+        c->best_bytes = gap;
+    }
+}
+
 /* What lies from offset to top is in the way. */
 static void climb_over(struct climb *c, int64_t offset, int64_t top, int64_t bytes)
 {
-    int64_t gap = offset - c->top;
-    if (gap >= bytes && gap < c->best_bytes) {
-        c->best = c->top;
-        c->best_bytes = gap;
-    }
-    c->top = top > c->top ? top : c->top;
+    if (offset - c->top >= bytes)
+        take_gap(c, c->top, offset - c->top);
+    c->top = hb_larger(c->top, top);
 }
 
 /* The list to walk for an item: of the shortest windows one of which holds its life. */
@@ -173,7 +185,7 @@ static void sum_leaf(struct leaf *leaf)
         struct summary one = sum_entry(leaf, i);
         leaf->sum = join(&leaf->sum, &one);
     }
-    leaf->meets = no_events;
+    leaf->met.events = no_events;
 }
 
 /* From behind the last entry that ends before an item to before the first that starts after it. */
@@ -190,14 +202,25 @@ static struct hb_heap_span find_free(const struct leaf *leaf, const struct hb_he
 }
 
 /* Gradients that live from their layer on to their update meet what is made between: what is in the
- * way of one mostly is all that is in the way of the next, so it is kept as a summary. */
+ * way of one mostly is all that is in the way of the next, and of its size, so it is kept as a
+ * summary. */
 static void keep_met(struct leaf *leaf, const struct hb_heap_item *item, uint32_t mask)
 {
-    leaf->meets = find_free(leaf, item);
-    leaf->met = sum_entry(leaf, (uint32_t)__builtin_ctz(mask));
+    struct met *met = &leaf->met;
+    *met = (struct met){.events = find_free(leaf, item),
+                        .sum = sum_entry(leaf, (uint32_t)__builtin_ctz(mask)),
+                        .fits = INT64_MAX};
+    met->first_top = met->sum.max_top;
     for (mask &= mask - 1; mask; mask &= mask - 1) {
         struct summary one = sum_entry(leaf, (uint32_t)__builtin_ctz(mask));
-        leaf->met = join(&leaf->met, &one);
+        int64_t gap = one.offset - met->sum.max_top;
+        if (gap < item->bytes) {
+            met->under = hb_larger(met->under, gap);
+        } else if (gap < met->fits) {
+            met->fits = gap;
+            met->fits_at = met->sum.max_top;
+        }
+        met->sum = join(&met->sum, &one);
     }
 }
 
@@ -252,10 +275,26 @@ static bool pass(struct climb *c, const struct summary *s, const struct hb_heap_
     return true;
 }
 
+/* As pass, of what was in the way: the gap between that fits best is known for sizes around that of
+ * the item which it was in the way of. */
+static bool pass_met(struct climb *c, const struct met *met, const struct hb_heap_item *item)
+{
+    if (item->start < met->events.start || item->end > met->events.end)
+        return false;
+    if (pass(c, &met->sum, item))
+        return true;
+    if (!shares_all(&met->sum, item) || c->top > met->first_top || item->bytes <= met->under ||
+        item->bytes > met->fits)
+        return false;
+    climb_over(c, met->sum.offset, met->first_top, item->bytes);
+    take_gap(c, met->fits_at, met->fits);
+    c->top = met->sum.max_top;
+    return true;
+}
+
 static bool pass_leaf(struct climb *c, const struct leaf *leaf, const struct hb_heap_item *item)
 {
-    bool as_met = item->start >= leaf->meets.start && item->end <= leaf->meets.end;
-    return pass(c, &leaf->sum, item) || (as_met && pass(c, &leaf->met, item));
+    return pass(c, &leaf->sum, item) || pass_met(c, &leaf->met, item);
 }
 
 static void climb_group(struct climb *c, const struct list *list, uint32_t g,
@@ -351,7 +390,7 @@ static void sum_added(struct list *list, uint32_t l, uint32_t at)
         sum_leaf(leaf);
     else
         leaf->sum = join(&leaf->sum, &one);
-    leaf->meets = no_events;
+    leaf->met.events = no_events;
     list->groups[l / GROUP_LEAVES].known = false;
 }
 
