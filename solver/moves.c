@@ -20,7 +20,7 @@ static bool is_own(const struct walk *w, uint32_t part)
 static bool makes_loops(const struct hb_moves *m, int32_t one, int32_t other)
 {
     const bool *admits = m->segment->admits;
-    return one >= m->least_steps && other >= m->least_steps && admits[one] && admits[other];
+    return admits[one] && admits[other];
 }
 
 static void restore(struct walk *w)
@@ -66,7 +66,7 @@ static void turn_two(struct walk *w, uint32_t i)
 static void shift(struct walk *w, uint32_t i)
 {
     int32_t own = w->parts[i].steps, both = own + w->parts[i + 1].steps;
-    for (int32_t n = w->m->least_steps; n < both; n++) {
+    for (int32_t n = w->m->least_steps; n <= both - w->m->least_steps; n++) {
         w->parts[i].steps = n;
         w->parts[i + 1].steps = both - n;
         if (n != own && makes_loops(w->m, n, both - n))
@@ -107,7 +107,7 @@ static void cut(struct walk *w, uint32_t i)
     int32_t steps = w->parts[i].steps;
     memmove(&w->parts[i + 1], &w->parts[i], (w->count - i) * sizeof *w->parts);
     w->count++;
-    for (int32_t n = w->m->least_steps; n < steps && !w->ended; n++) {
+    for (int32_t n = w->m->least_steps; n <= steps - w->m->least_steps && !w->ended; n++) {
         if (!makes_loops(w->m, n, steps - n))
             continue;
         w->parts[i].steps = n;

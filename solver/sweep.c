@@ -399,6 +399,18 @@ struct gather {
     struct hb_arena_mark mark; /* of the scratch, before rank 0 works itself */
 };
 
+/* -1: none is left. */
+static int64_t next_cell(void *context)
+{
+    struct gather *g = context;
+    while (g->next < g->w->sweep->cell_count) {
+        uint32_t index = g->next++;
+        if (is_wanted(g->w->ask, g->cells, index))
+            return index;
+    }
+    return -1;
+}
+
 /* A cell's line, to the journal and to who listens. */
 static void tell_line(const struct gather *g, const char *line, size_t len)
 {
@@ -449,17 +461,6 @@ static void gather_children(struct gather *g, struct children *c)
 
 /* --- ranks of an MPI run --- */
 
-static int64_t next_cell(void *context)
-{
-    struct gather *g = context;
-    while (g->next < g->w->sweep->cell_count) {
-        uint32_t index = g->next++;
-        if (is_wanted(g->w->ask, g->cells, index))
-            return index;
-    }
-    return -1;
-}
-
 static void keep_answer(void *context, const char *line, size_t len)
 {
     keep_line(context, line, len);
@@ -505,12 +506,10 @@ static void follow(struct work *w)
 
 static void run_alone(struct gather *g)
 {
-    for (uint32_t i = 0; i < g->w->sweep->cell_count; i++) {
+    for (int64_t i = next_cell(g); i >= 0; i = next_cell(g)) {
         struct hb_sweep_cell cell;
-        if (!is_wanted(g->w->ask, g->cells, i))
-            continue;
         struct hb_arena_mark mark = hb_arena_mark(g->w->scratch);
-        const char *line = answer_cell(g->w, i, &cell);
+        const char *line = answer_cell(g->w, (uint32_t)i, &cell);
         tell_line(g, line, strlen(line));
         if (cell.error)
             cell.error = hb_arena_strdup(g->w->ask->env->arena, cell.error);

@@ -268,6 +268,87 @@ static void cells_are_heard_once(void **state)
     unit_end(&g.u);
 }
 
+/* In the place of solver/ranks.c: one process that has the part of each rank in turn. */
+static struct {
+    int64_t tasks[8];
+    char lines[8][400];
+    int count;
+} ranks;
+
+struct hb_ranks hb_ranks_open(void)
+{
+    return (struct hb_ranks){0, 2};
+}
+
+void hb_ranks_close(void)
+{
+}
+
+bool hb_ranks_agree(bool yes)
+{
+    return yes;
+}
+
+void hb_ranks_lead(const struct hb_ranks *own, const struct hb_ranks_tasks *tasks, char *line)
+{
+    assert_int_equal(own->count, 2);
+    ranks.count = 0;
+    for (int64_t task; (task = tasks->next(tasks->context)) >= 0; ranks.count++) {
+        const char *answer = tasks->work(tasks->context, task);
+        assert_true(strlen(answer) < sizeof ranks.lines[0]);
+        strcpy(line, answer); /* as it comes from another */
+        strcpy(ranks.lines[ranks.count], answer);
+        ranks.tasks[ranks.count] = task;
+        tasks->keep(tasks->context, line, strlen(line));
+    }
+    assert_int_equal(tasks->next(tasks->context), -1);
+}
+
+void hb_ranks_follow(hb_ranks_work *work, void *context)
+{
+    for (int i = ranks.count; i-- > 0;)
+        assert_string_equal(work(context, ranks.tasks[i]), ranks.lines[i]);
+}
+
+/* Of ranks each has what is wanted and not known: of its part, and then nothing; of all, the rest.
+ */
+static void ranks_have_what_is_left(void **state)
+{
+    (void)state;
+    struct grid g;
+    struct hb_sweep_cell *one, *many;
+    char file[64];
+    snprintf(file, sizeof file, "/tmp/hbmsim-sweep-ranks-%ld", (long)getpid());
+    open_grid(&g, "hardware.device=h100,none-such,b200", "batch.global=8,9", quickstart);
+    assert_true(hb_sweep_run(&g.ask, &one));
+    g.ask.tell = hear;
+    g.ask.context = &g;
+    g.ask.journal = file;
+    g.ask.ranks = (struct hb_ranks){0, 2};
+    g.ask.shards = 2;
+    for (int again = 0; again < 2; again++) {
+        assert_true(hb_sweep_run(&g.ask, &many));
+        assert_int_equal(ranks.count, again ? 0 : 3);
+        assert_int_equal(g.heard, 3);
+        for (int i = 0; i < 6; i++)
+            assert_int_equal(many[i].done, i % 2 == 0);
+    }
+    g.ask.shards = 1;
+    assert_true(hb_sweep_run(&g.ask, &many));
+    assert_int_equal(g.heard, 6);
+    assert_int_equal(ranks.count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(ranks.tasks[i], 2 * i + 1);
+    for (int i = 0; i < 6; i++) {
+        assert_true(many[i].done);
+        assert_int_equal(!many[i].error, !one[i].error);
+        assert_int_equal(many[i].step_ns, one[i].step_ns);
+    }
+    hb_sweep_follow(&g.ask);
+    unlink(file);
+    unit_end(&g.u);
+}
+
 /* With a right checksum, and yet no cell of this grid. */
 static void lines_that_are_no_cells(void **state)
 {
@@ -354,6 +435,7 @@ int main(void)
         cmocka_unit_test(what_asks_another_question),
         cmocka_unit_test(limits_of_a_grid),
         cmocka_unit_test(cells_are_heard_once),
+        cmocka_unit_test(ranks_have_what_is_left),
         cmocka_unit_test(lines_that_are_no_cells),
         cmocka_unit_test(a_spec_of_the_grid),
     };
