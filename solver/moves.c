@@ -14,13 +14,12 @@ struct walk {
 
 static bool is_own(const struct walk *w, uint32_t part)
 {
-    return w->m->segment->items[w->m->now[part].item].block == w->m->block;
+    return w->m->segment->items[w->parts[part].item].block == w->m->block;
 }
 
 static bool makes_loops(const struct hb_moves *m, int32_t one, int32_t other)
 {
-    const bool *admits = m->segment->admits;
-    return admits[one] && admits[other];
+    return m->segment->admits[one] && m->segment->admits[other];
 }
 
 static void restore(struct walk *w)
@@ -117,9 +116,9 @@ static void cut(struct walk *w, uint32_t i)
         if (n != steps / 2)
             continue;
         turn_both(w, i);
-        for (uint32_t j = 0; j < w->m->count; j++)
-            if (j != i && is_own(w, j))
-                turn(w, j < i ? j : j + 1);
+        for (uint32_t j = 0; j < w->count; j++)
+            if (j != i && j != i + 1 && is_own(w, j))
+                turn(w, j);
     }
     restore(w);
 }

@@ -110,10 +110,143 @@ static void another_block_stays_as_it_is(void **state)
     assert_true(visits > 0);
 }
 
+/* --- all neighbours, against a slow list of them --- */
+
+enum { RUNS = 4, ALL_STEPS = 13, LEAST = 2, SEEN = 2000 };
+
+/* The third is of another block. */
+static const struct hb_part runs[RUNS] = {{0, 4}, {1, 3}, {POLICIES, 1}, {2, 5}};
+
+struct list {
+    struct hb_part parts[SEEN][RUNS + 1];
+    uint32_t counts[SEEN];
+    uint32_t count;
+};
+
+static bool list_one(void *context, const struct hb_part *parts, uint32_t count)
+{
+    struct list *list = context;
+    assert_true(list->count < SEEN && count <= RUNS + 1);
+    memcpy(list->parts[list->count], parts, count * sizeof *parts);
+    list->counts[list->count++] = count;
+    return true;
+}
+
+static int times_listed(const struct list *list, const struct hb_part *parts, uint32_t count)
+{
+    int times = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        bool same = list->counts[i] == count;
+        for (uint32_t k = 0; k < count && same; k++)
+            same = list->parts[i][k].item == parts[k].item &&
+                   list->parts[i][k].steps == parts[k].steps;
+        times += same;
+    }
+    return times;
+}
+
+static bool is_admitted(const bool *admits, int32_t steps)
+{
+    return steps >= LEAST && admits[steps];
+}
+
+/* One or two turned; or steps from one to the next or back, and at most one of them turned. */
+static int is_beside(const bool *admits, const struct hb_part *parts)
+{
+    int turned = 0, shifted = 0, first = -1, turned_of_two = 0;
+    for (int i = 0; i < RUNS; i++) {
+        turned += parts[i].item != runs[i].item;
+        if (parts[i].steps == runs[i].steps)
+            continue;
+        shifted++;
+        first = first < 0 ? i : first;
+    }
+    if (shifted == 0)
+        return turned == 1 || turned == 2;
+    if (first != 0 || shifted != 2 || parts[1].steps == runs[1].steps)
+        return false;
+    turned_of_two = (parts[0].item != runs[0].item) + (parts[1].item != runs[1].item);
+    return turned == turned_of_two && turned < 2 && is_admitted(admits, parts[0].steps) &&
+           is_admitted(admits, parts[1].steps);
+}
+
+/* Part i is two, one of which is turned; of halves both to the same, or another part. */
+static bool is_cut(const bool *admits, const struct hb_part *parts, uint32_t i)
+{
+    int rest = 0, one = parts[i].item != runs[i].item, other = parts[i + 1].item != runs[i].item;
+    bool halves = parts[i].steps == runs[i].steps / 2;
+    for (uint32_t k = 0; k < RUNS; k++) {
+        const struct hb_part *p = &parts[k < i ? k : k + 1];
+        if (k != i && p->steps != runs[k].steps)
+            return false;
+        rest += k != i && p->item != runs[k].item;
+    }
+    if (parts[i].steps + parts[i + 1].steps != runs[i].steps ||
+        !is_admitted(admits, parts[i].steps) || !is_admitted(admits, parts[i + 1].steps))
+        return false;
+    if (one && other)
+        return halves && rest == 0 && parts[i].item == parts[i + 1].item;
+    return one + other == 1 ? rest == 0 : halves && rest == 1;
+}
+
+/* Any items and steps of parts that are as many as those of runs, or one more. */
+static uint32_t compare(const struct list *list, const bool *admits, struct hb_part *parts,
+                        uint32_t at, uint32_t count, int32_t left, uint32_t third)
+{
+    uint32_t found = 0;
+    if (at == count) {
+        int times = count == RUNS && is_beside(admits, parts);
+        for (uint32_t i = 0; i < RUNS && count > RUNS; i++)
+            times += i != 2 && is_cut(admits, parts, i);
+        assert_int_equal(times_listed(list, parts, count), times);
+        return (uint32_t)times;
+    }
+    for (uint32_t item = 0; item < POLICIES; item++)
+        for (int32_t steps = 1; steps <= left; steps++) {
+            bool is_third = at == third;
+            if (is_third && (item || steps > 1))
+                continue;
+            parts[at] = (struct hb_part){is_third ? POLICIES : item, steps};
+            if (at + 1 < count || steps == left)
+                found += compare(list, admits, parts, at + 1, count, left - steps, third);
+        }
+    return found;
+}
+
+static void neighbours_are_all_and_each_once(void **state)
+{
+    (void)state;
+    static struct list list;
+    for (int round = 0; round < 4; round++) {
+        struct hb_item items[POLICIES + 2] = {[POLICIES] = {.block = 1},
+                                              [POLICIES + 1] = {.block = 1}};
+        uint32_t first_item[] = {0, POLICIES, POLICIES + 2}, found;
+        bool admits[ALL_STEPS + 1];
+        struct hb_part parts[RUNS + 1];
+        for (int n = 0; n <= ALL_STEPS; n++)
+            admits[n] = !(round & 1) || n != 3;
+        struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
+        struct hb_moves moves = {.segment = &segment,
+                                 .now = runs,
+                                 .count = RUNS,
+                                 .most_parts = RUNS + (round < 2),
+                                 .least_steps = LEAST};
+        list.count = 0;
+        hb_moves_each(&moves, list_one, &list);
+        found = compare(&list, admits, parts, 0, RUNS, ALL_STEPS, 2);
+        if (round < 2)
+            found += compare(&list, admits, parts, 0, RUNS + 1, ALL_STEPS, 2) +
+                     compare(&list, admits, parts, 0, RUNS + 1, ALL_STEPS, 3);
+        assert_int_equal(found, list.count);
+        assert_int_equal(moves.visited, list.count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_turn_comes_with_a_shift),
                                        cmocka_unit_test(a_cut_in_halves_comes_with_a_turn),
-                                       cmocka_unit_test(another_block_stays_as_it_is)};
+                                       cmocka_unit_test(another_block_stays_as_it_is),
+                                       cmocka_unit_test(neighbours_are_all_and_each_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
