@@ -15,8 +15,9 @@
 #include "sim/engine/run.h"
 #include "sim/graph/link.h"
 #include "solver/plan.h"
+#include "solver/sample.h"
 
-enum { SPACES = 100, TORCH_EACH = 4, MOST_EFFORT = 24, CASES = 6 };
+enum { SPACES = 100, TORCH_EACH = 5, MOST_EFFORT = 24, CASES = 6, SAMPLED_EACH = 4, SAMPLE = 12 };
 #define TOLD HB_SOURCE_DIR "/tests/golden/plans.told"
 
 /* Seven digits: the last of a linear program's bound are GLPK's own. */
@@ -146,6 +147,15 @@ static void search_more(const struct hb_plan_ask *ask, const struct hb_plan *kno
     *sum = mix_plan(*sum, &below);
 }
 
+static uint64_t mix_sample(uint64_t sum, const struct hb_plan_ask *ask, const struct hb_plan *plan)
+{
+    struct hb_candidate *items;
+    uint32_t count = hb_plan_sample(ask->env->arena, ask, plan, SAMPLE, &items);
+    for (uint32_t i = 0; i < count; i++)
+        sum = mix_candidate(sum, &items[i]);
+    return told_mix(sum, count);
+}
+
 /* With little effort; some as far as it goes, some by what their menus have, some with a margin;
  * then once more, with more room or for something else. */
 static void search(struct hb_plan_ask *ask, int number, struct hb_plan *out, uint64_t *sum)
@@ -160,6 +170,8 @@ static void search(struct hb_plan_ask *ask, int number, struct hb_plan *out, uin
     ask->keep_runs = true;
     assert_true(hb_plan_find(ask->env->arena, ask, out));
     *sum = mix_plan(*sum, out);
+    if (number % SAMPLED_EACH == 0)
+        *sum = mix_sample(*sum, ask, out);
     if (number % CASES > 3)
         search_other(ask, out, sum);
     else
