@@ -432,6 +432,48 @@ static void memory_is_lent_where_it_is_empty(void **state)
     assert_false(hb_building_lends(&w, 0, 0));
 }
 
+/* Each that is free has its words, in the order of the file; nothing is free: that. */
+static void what_is_free_has_words(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"mesh",
+                                        "mesh",
+                                        "remat and offload",
+                                        "nesting",
+                                        "the optimizer's place",
+                                        "batch",
+                                        "accumulation",
+                                        "loss chunks",
+                                        "microbatches",
+                                        "chunks of a pipeline's rank",
+                                        "whether gathered weights stay"};
+    struct hb_arena *arena = hb_arena_new();
+    for (int i = -1; i < 11; i++) {
+        struct hb_spec spec = {0};
+        struct hb_plan_axes *p = &spec.plan;
+        struct hb_plan_space space = {.base = &spec, .written = true};
+        p->mesh_axes = i == 0;
+        p->mesh_count = i == 1;
+        p->remat = i == 2;
+        p->stack_forms = i == 3;
+        p->optimizer_offload = i == 4;
+        p->batch_global_count = i == 5;
+        p->accumulate_count = i == 6;
+        p->loss_chunks_count = i == 7;
+        p->microbatches_count = i == 8;
+        p->repeats_count = i == 9;
+        p->reshard = i == 10;
+        assert_string_equal(hb_space_words(arena, &space), i < 0 ? "nothing" : words[i]);
+        p->remat = p->reshard = true;
+        if (i < 0)
+            assert_string_equal(hb_space_words(arena, &space),
+                                "remat and offload, whether gathered weights stay");
+        space.written = false;
+        assert_non_null(strstr(hb_space_words(arena, &space), "batch and sequence stay"));
+    }
+    hb_arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +486,7 @@ int main(void)
         TEST(places_of_states_are_searched_where_they_free_memory),
         TEST(schedules_stay_where_their_parts_allow),
         TEST(more_devices_are_told_where_they_do),
+        TEST(what_is_free_has_words),
         TEST(samples_lie_evenly_on_the_menu),
         TEST(pipelines_are_asked_for_no_layers),
         TEST(stacks_unrolled_in_part_are_sampled),
