@@ -233,7 +233,7 @@ void hb_nodes_take_floors(struct hb_search *s, const struct hb_plan *other)
 static struct hb_search_node *find_finer(struct hb_search *s, const struct hb_search_node *node)
 {
     const struct hb_cell *cells = s->plan->space.cells, *own = &cells[node->first];
-    for (uint32_t i = (uint32_t)(node - s->nodes) + 1; i < s->node_count; i++) {
+    for (uint32_t i = (uint32_t)(node - s->nodes); i < s->node_count; i++) {
         const struct hb_cell *other = &cells[s->nodes[i].first];
         if (memcmp(own->mesh, other->mesh, sizeof own->mesh) != 0)
             return NULL;

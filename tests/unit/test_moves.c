@@ -189,26 +189,33 @@ static bool is_cut(const bool *admits, const struct hb_part *parts, uint32_t i)
     return one + other == 1 ? rest == 0 : halves && rest == 1;
 }
 
-/* Any items and steps of parts that are as many as those of runs, or one more. */
-static uint32_t compare(const struct list *list, const bool *admits, struct hb_part *parts,
-                        uint32_t at, uint32_t count, int32_t left, uint32_t third)
+struct space {
+    const struct list *list;
+    const bool *admits;
+    struct hb_part parts[RUNS + 1];
+    uint32_t count; /* of parts, as many as those of runs or one more */
+    uint32_t third; /* of them, the one of another block */
+};
+
+/* Any items and steps of the parts from `at` on: how many are neighbours. */
+static uint32_t compare(struct space *s, uint32_t at, int32_t left)
 {
     uint32_t found = 0;
-    if (at == count) {
-        int times = count == RUNS && is_beside(admits, parts);
-        for (uint32_t i = 0; i < RUNS && count > RUNS; i++)
-            times += i != 2 && is_cut(admits, parts, i);
-        assert_int_equal(times_listed(list, parts, count), times);
+    if (at == s->count) {
+        int times = s->count == RUNS && is_beside(s->admits, s->parts);
+        for (uint32_t i = 0; i < RUNS && s->count > RUNS; i++)
+            times += i != 2 && is_cut(s->admits, s->parts, i);
+        assert_int_equal(times_listed(s->list, s->parts, s->count), times);
         return (uint32_t)times;
     }
     for (uint32_t item = 0; item < POLICIES; item++)
         for (int32_t steps = 1; steps <= left; steps++) {
-            bool is_third = at == third;
+            bool is_third = at == s->third;
             if (is_third && (item || steps > 1))
                 continue;
-            parts[at] = (struct hb_part){is_third ? POLICIES : item, steps};
-            if (at + 1 < count || steps == left)
-                found += compare(list, admits, parts, at + 1, count, left - steps, third);
+            s->parts[at] = (struct hb_part){is_third ? POLICIES : item, steps};
+            if (at + 1 < s->count || steps == left)
+                found += compare(s, at + 1, left - steps);
         }
     return found;
 }
@@ -222,7 +229,6 @@ static void neighbours_are_all_and_each_once(void **state)
                                               [POLICIES + 1] = {.block = 1}};
         uint32_t first_item[] = {0, POLICIES, POLICIES + 2}, found;
         bool admits[ALL_STEPS + 1];
-        struct hb_part parts[RUNS + 1];
         for (int n = 0; n <= ALL_STEPS; n++)
             admits[n] = !(round & 1) || n != 3;
         struct hb_segment segment = {.items = items, .first_item = first_item, .admits = admits};
@@ -233,10 +239,9 @@ static void neighbours_are_all_and_each_once(void **state)
                                  .least_steps = LEAST};
         list.count = 0;
         hb_moves_each(&moves, list_one, &list);
-        found = compare(&list, admits, parts, 0, RUNS, ALL_STEPS, 2);
-        if (round < 2)
-            found += compare(&list, admits, parts, 0, RUNS + 1, ALL_STEPS, 2) +
-                     compare(&list, admits, parts, 0, RUNS + 1, ALL_STEPS, 3);
+        found = compare(&(struct space){&list, admits, {{0}}, RUNS, 2}, 0, ALL_STEPS);
+        for (uint32_t third = 2; third < 4 && round < 2; third++)
+            found += compare(&(struct space){&list, admits, {{0}}, RUNS + 1, third}, 0, ALL_STEPS);
         assert_int_equal(found, list.count);
         assert_int_equal(moves.visited, list.count);
     }

@@ -295,9 +295,10 @@ void hb_ranks_lead(const struct hb_ranks *own, const struct hb_ranks_tasks *task
     ranks.count = 0;
     for (int64_t task; (task = tasks->next(tasks->context)) >= 0; ranks.count++) {
         const char *answer = tasks->work(tasks->context, task);
-        assert_true(strlen(answer) < sizeof ranks.lines[0]);
-        strcpy(line, answer); /* as it comes from another */
-        strcpy(ranks.lines[ranks.count], answer);
+        size_t len = strlen(answer);
+        assert_true(len < sizeof ranks.lines[0]);
+        memcpy(line, answer, len + 1); /* as it comes from another */
+        memcpy(ranks.lines[ranks.count], answer, len + 1);
         ranks.tasks[ranks.count] = task;
         tasks->keep(tasks->context, line, strlen(line));
     }
