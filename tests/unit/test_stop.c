@@ -108,6 +108,9 @@ static void a_search_ends_where_it_stands(void **state)
               " loss_chunks: [1, 4]}}\n"),
         MODEL("mesh: {fsdp: 4}\nhardware: {device: nvidia-h100, count: 4, hbm: 1GiB}\n"
               "plan: {search: {mesh: [fsdp, data, pipeline], remat: true, loss_chunks: [1, 4]}}\n"),
+        MODEL("mesh: {fsdp: 4}\ncompiler: torch\n"
+              "hardware: {device: nvidia-h100, count: 4, hbm: 1GiB}\n"
+              "plan: {search: {mesh: [fsdp, tensor], remat: true, reshard: true}}\n"),
     };
     unit_each_text(&u, texts, sizeof texts / sizeof *texts, check);
 }
