@@ -205,7 +205,8 @@ bool hb_file_regular(const char *path)
 
 static void close_folder(void *dir)
 {
-    closedir(dir);
+    if (dir)
+        closedir(dir);
 }
 
 const char *const *hb_file_list(struct hb_arena *arena, const char *folder, const char *suffix)
@@ -217,8 +218,7 @@ const char *const *hb_file_list(struct hb_arena *arena, const char *folder, cons
     DIR *dir = opendir(folder);
     if (!dir && is_of_machine(errno))
         hb_die("%s cannot be read: %s", folder, strerror(errno));
-    if (dir)
-        hb_own(&owned, close_folder, dir);
+    hb_own(&owned, close_folder, dir);
     for (struct dirent *e = dir ? readdir(dir) : NULL; e; e = readdir(dir)) {
         if (e->d_name[0] == '.' || !hb_str_ends(e->d_name, suffix))
             continue;
@@ -228,8 +228,7 @@ const char *const *hb_file_list(struct hb_arena *arena, const char *folder, cons
         names[count++] = hb_arena_strndup(arena, e->d_name, strlen(e->d_name) - strlen(suffix));
     }
     hb_disown(&owned);
-    if (dir)
-        closedir(dir);
+    close_folder(dir);
     if (count)
         qsort(names, count, sizeof *names, compare_names);
     names = hb_grow(arena, names, count, &cap, sizeof *names);

@@ -20,8 +20,8 @@ static size_t decode_char(const unsigned char *text, size_t len, uint32_t *out_c
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char c = text[0];
-    size_t n = c < 0x80 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-    if ((c >= 0x80 && c < 0xc2) || c > 0xf4 || n > len)
+    size_t n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    if (n == 0 || c > 0xf4 || n > len)
         return 0;
     uint32_t code = n == 1 ? c : c & (0x7fu >> n);
     for (size_t i = 1; i < n; i++) {

@@ -83,7 +83,7 @@ static uint32_t room_left(struct sample *s)
 {
     if (s->count == 0)
         add_candidate(s, 0, 0);
-    uint32_t each = s->count && s->ops > s->count ? s->ops / s->count : 1;
+    uint32_t each = s->count ? s->ops / s->count : 1;
     uint32_t room = MOST_OPS / each;
     room = room < s->most ? room : s->most;
     return room > s->count ? room - s->count : 0;

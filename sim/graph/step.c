@@ -70,7 +70,7 @@ void hb_maker_make_value(struct maker *m, uint32_t root, uint32_t op)
 /* A product whose sum goes round in a ring, which is told behind it. */
 static bool is_in_ring(const struct maker *m, uint32_t item)
 {
-    if (item == HB_NONE || item + 1 >= m->p->op_count)
+    if (item >= m->p->op_count - 1) /* HB_NONE, or nothing behind it */
         return false;
     const struct hb_op *next = &m->p->ops[item + 1];
     return next->kind == HB_OP_REDUCE_SCATTER && hb_maker_ref_count(next) == 0;

@@ -75,7 +75,12 @@ static void pipes_and_folders_are_no_files_of_a_folder(void **state)
     assert_int_equal(mkdir("folder.yaml", 0700), 0);
     assert_int_equal(symlink("a.yaml", "link.yaml"), 0);
     assert_int_equal(symlink("pipe.yaml", "dark.yaml"), 0);
+    int before = dup(0);
+    close(before);
     const char *const *names = hb_file_list(u.env.arena, ".", ".yaml");
+    int after = dup(0);
+    close(after);
+    assert_int_equal(after, before); /* the folder is closed */
     static const char *const wanted[] = {"a", "b", "link"};
     for (int i = 0; i < 3; i++)
         assert_string_equal(names[i], wanted[i]);

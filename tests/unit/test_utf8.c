@@ -92,6 +92,8 @@ static void what_is_malformed_is_refused(void **state)
                                         "\xf0\x8f\xbf\xbf",
                                         "\xf4\x90\x80\x80",
                                         "\xf5\x80",
+                                        "\xf8\x90\x80\x80",
+                                        "\xfc\x80\x80\x80",
                                         "\xc3",
                                         "\xe2\x82",
                                         "\xf0\x9f\x98",
