@@ -163,12 +163,11 @@ static void receive(struct run *r, int which)
 {
     char chunk[CHUNK];
     ssize_t n = read(r->ours[which], chunk, sizeof chunk);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        close_end(&r->ours[which]);
+    if (n <= 0) {
+        if (n == 0 || (errno != EAGAIN && errno != EINTR))
+            close_end(&r->ours[which]);
         return;
     }
-    if (n < 0)
-        return;
     if (which == ERR) {
         hb_str_addn(&r->err, chunk, (size_t)n);
         keep_end(&r->err, r->ask->most_bytes);
