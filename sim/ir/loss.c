@@ -255,15 +255,18 @@ static uint32_t waiting_logits(const struct hb_lower *lo, const struct hb_loss_p
     return hb_in_short_ring(lo) && c->before != HB_NONE ? c->logits : c->turned;
 }
 
-/* XLA:GPU reads a chunk's logits in several passes, so that they live longer than their gradient
- * and are placed before it (1B/loss=chunk,loss_chunks=8 on ROCm: f32[1024,128256] from 224 to 231,
- * the gradient to 237; gemma2b,f8,chunk8 with gathered labels: 215 to 222, to 228). */
-enum { LOGIT_PASSES = 4 };
-
-static void read_logits(struct hb_lower *lo, const struct hb_loss_pass *c)
+/* XLA:GPU reads logits in several passes, so that they live longer than their gradient and are
+ * placed before it (1B/loss=chunk,loss_chunks=8 on ROCm: f32[1024,128256] from 224 to 231). Each
+ * adds to what is found of a token: along all paths there are more users above the gradient than
+ * ops, and depth-first the head's update comes before the layers (yi-34b, fsdp 8, pipeline 4). */
+static uint32_t read_logits(struct hb_lower *lo, const struct hb_loss_pass *c, bool apart)
 {
-    for (int i = 0; i < LOGIT_PASSES; i++)
-        hb_emit_mark(lo, "pass over the logits", c->logits, HB_NONE);
+    enum { PASSES = 4 };
+    struct hb_shape row = hb_shape_make(HB_DT_F32, (const int64_t[]){lo->local.batch, c->seq, -1});
+    uint32_t found = apart ? hb_temp(lo, "found in the logits", HB_CAT_WORKING, row) : HB_NONE;
+    for (int i = 0; i < PASSES; i++)
+        hb_emit_mark(lo, "pass over the logits", c->logits, found);
+    return found;
 }
 
 /* XLA:GPU scatters the labels' part into the gradient: another value in the same place, so that
@@ -302,8 +305,8 @@ void hb_loss_make_dlogits(struct hb_lower *lo, struct hb_loss_pass *c)
         c->dlogits = logits_temp(lo, "gradient of the logits", c->seq, HB_DT_F32);
     else if (has_narrow_dlogits(lo, c))
         c->dlogits = logits_temp(lo, "gradient of the logits", c->seq, lo->compute);
-    read_logits(lo, c);
     struct hb_emit e = {.name = "softmax cross-entropy", .kind = HB_OP_REDUCE};
+    hb_emit_read(&e, read_logits(lo, c, two));
     if (!reads_labels_first(lo, c))
         hb_emit_read(&e, c->logits);
     if (hb_head_own_loss(lo))
