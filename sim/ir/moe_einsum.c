@@ -149,20 +149,17 @@ static int einsum_masks(struct hb_lower *lo, struct hb_layer *y, int probs,
  * gradient of the outputs first, of the weights last, from outputs made again as soon as those are
  * gone (olmoe over 4 to 256: bf16[8,4096,64,640] from 243 to 246 and from 275 on). CUDA makes the
  * weights' gradient of one sequence last where no gather is to hide behind it (64 experts of a
- * device), and above the limit the weights are made again after it on both. ROCm makes it last. */
-static bool is_weights_last(const struct hb_lower *lo, const struct hb_layer *y, bool whole)
-{
-    bool alone = lo->local.batch == 1 && (whole || lo->habits->weights_last);
-    return (hb_moe_is_own_einsum(lo, y) && !whole) || alone || lo->spec->share == HB_SHARE_EXCEEDED;
-}
-
+ * device), and above the limit the weights are made again after it on both. ROCm makes it last, of
+ * more sequences where the outputs are summed over tensor (qwen3-30b and phimoe over 4 and 8). */
 static void order_gradients(const struct hb_lower *lo, const struct hb_layer *y,
                             struct hb_step_op *step, bool narrow)
 {
-    uint32_t down = hb_layer_find_leaf(lo, y, "e_down");
-    bool whole = hb_weight_mode(lo, &lo->leaves[down]) == HB_WEIGHT_LOCAL;
+    const struct hb_leaf *down = &lo->leaves[hb_layer_find_leaf(lo, y, "e_down")];
+    bool whole = hb_weight_mode(lo, down) == HB_WEIGHT_LOCAL, one = lo->local.batch == 1;
+    bool last = (one || down->dim[1].ways > 1) && lo->habits->weights_last;
     step->grad_in_place = narrow && whole ? 1 : narrow ? 2 : 0;
-    step->first_last = is_weights_last(lo, y, whole);
+    step->first_last = whole ? one : hb_moe_is_own_einsum(lo, y);
+    step->first_last |= last || lo->spec->share == HB_SHARE_EXCEEDED;
     step->off_early = hb_moe_in_list(lo, y);
 }
 
