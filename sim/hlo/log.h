@@ -201,6 +201,7 @@ enum hb_log_mark {
     HB_MARK_DEVICE,     /* a device, or what only runs on one, is named anywhere */
     HB_MARK_CHANGE,     /* of a program's source: what is done about memory, not what happened */
     HB_MARK_DEFINES,    /* it is said what such a refusal is, whoever meets it */
+    HB_MARK_ENDED_BY,   /* what ends processes, but for memory: a deadline, a probe, somebody */
     HB_MARK_PRINTED,    /* a refusal, or a process that was ended, is a line of its own */
     HB_MARK_SHOWN,      /* ... that a program printed, no title */
     HB_MARK_COUNT
@@ -262,6 +263,7 @@ struct hb_log {
     int64_t pool_bytes;        /* what TensorFlow gives its pool; 0: not said */
     int64_t
         limit_bytes; /* of the host's memory, that a container or a job was given; 0: not said */
+    int64_t denied_line;   /* that a message tells no lack of memory: "misleading"; 0: nowhere */
     int64_t glossary_line; /* where a table of what words mean begins; 0: nowhere */
     int64_t limits_line;   /* where a list of such limits begins; 0: nowhere */
     int64_t raised_line;   /* where somebody advises to raise them; 0: nowhere */

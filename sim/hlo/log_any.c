@@ -411,16 +411,29 @@ struct refusal {
     enum hb_report report;
 };
 
-/* "KILLED BY SIGNAL: 9 (Killed)", "exitcode: -9": by whom and why nobody says */
-static bool is_signal(const struct hb_sentence *l)
+/* "Perhaps out of memory?": gunicorn's guess at each worker that it had to end */
+static bool is_guessed(const struct hb_sentence *l, int i)
 {
-    bool number = false;
+    return hb_sentence_is(l, i - 1, "perhaps");
+}
+
+/* "KILLED BY SIGNAL: 9 (Killed)", "exitcode: -9", "was sent SIGKILL!": by whom and why nobody says,
+ * neither where the end is told nor elsewhere in the line */
+static bool is_signal(struct hb_log_reader *r, const struct hb_sentence *l)
+{
+    struct hb_sentence *part = (struct hb_sentence *)hb_form_scratch(r, 2 * sizeof *part) + 1;
+    bool ended = false;
     for (int i = 0; i < l->count; i++) {
-        if (hb_refusal_is(l, i))
+        if (hb_refusal_is(l, i) && !is_guessed(l, i))
             return false;
-        number = number || hb_kill_is_number(l, i);
+        if (!hb_kill_is(l, i))
+            continue;
+        hb_sentence_around(l, i, part);
+        if (hb_sentence_has(part, MEMORY) || hb_sentence_has_word(part, "oom"))
+            return false;
+        ended = true;
     }
-    return number && !hb_sentence_has(l, MEMORY);
+    return ended;
 }
 
 static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sentence *l)
@@ -446,7 +459,7 @@ static struct refusal read_refusal(struct hb_log_reader *r, const struct hb_sent
         f.killed = f.crash = other = true;
         f.report = most_of(f.report, HB_REPORT_SAID);
     }
-    f.ended = !f.killed ? NULL : !other ? HB_LOG_ENDED : is_signal(l) ? HB_LOG_SIGNAL : NULL;
+    f.ended = !f.killed ? NULL : !other ? HB_LOG_ENDED : is_signal(r, l) ? HB_LOG_SIGNAL : NULL;
     f.report = most_of(f.report, report_of(l));
     if (foreign || (hb_form_is_first_line(r) && !hb_span_starts(s, "#")))
         f.report = most_of(f.report, HB_REPORT_TOLD);
@@ -514,7 +527,7 @@ void hb_form_take_any(struct hb_log_reader *r, struct hb_span s)
     struct hb_sentence *l = hb_form_scratch(r, 2 * sizeof *l);
     hb_sentence_read(s, l);
     /* before they are filled in; a loader's own room */
-    static const char *const texts[] = {"${", "{len(", "f\"{", "static TLS"};
+    static const char *const texts[] = {"${", "{{", "{len(", "f\"{", "static TLS"};
     if (is_faulty(r, l) || is_of_glossary(r, s) || HB_SPAN_HAS_ANY(s, texts))
         return;
     hb_form_log(r)->mark[HB_MARK_FILLS_HOST] += hb_refusal_fills_host(l);
@@ -554,11 +567,14 @@ static void take_title(struct hb_log_reader *r, const struct hb_form *form,
     (void)form;
 }
 
-/* "| Reason | Code | Meaning |" */
+/* "| Reason | Code | Meaning |", "| Symptom | Cause | Fix |": of any such error */
 static void take_glossary(struct hb_log_reader *r, const struct hb_form *form,
                           const struct hb_form_place *place)
 {
-    if (hb_span_starts(place->before, "|") && hb_span_starts(place->after, " |"))
+    static const char *const firsts[] = {"| Symptom", "| Error", "| Problem", "| Issue"};
+    bool helps = *form->text != 'M';
+    if (hb_span_starts(place->before, "|") && hb_span_starts(place->after, " |") &&
+        (!helps || HB_SPAN_STARTS_ANY(place->before, firsts)))
         hb_form_log(r)->glossary_line = hb_form_line(r);
     (void)form;
 }
@@ -579,7 +595,10 @@ static void take_any(struct hb_log_reader *r, const struct hb_form *form,
 /* Parts of words of which each refusal has one. */
 static const struct hb_form rows[] = {
     {"# ", HB_LOG_ANY, HB_FORM_ADDS, .handle = take_title},
-    {"| Meaning", HB_LOG_ANY, HB_FORM_ADDS, .handle = take_glossary},
+    {"| Meaning", HB_LOG_ANY, HB_FORM_ADDS, .text = "M", .handle = take_glossary},
+    {"| Fix", HB_LOG_ANY, HB_FORM_ADDS, .text = "F", .handle = take_glossary},
+    {"| Solution", HB_LOG_ANY, HB_FORM_ADDS, .text = "S", .handle = take_glossary},
+    {"| Resolution", HB_LOG_ANY, HB_FORM_ADDS, .text = "R", .handle = take_glossary},
     ANY("\u4e0d\u8db3"),
     ANY("\u4e0d\u591f"),
     ANY("\u6ea2\u51fa"),
@@ -622,6 +641,7 @@ static const struct hb_form rows[] = {
     ANY("/shm"),
     ANY("hared data"),
     ANY("code = -9"),
+    ANY("status -9"),
     ANY("scratch sp"),
     ANY(" ram"),
     ANY(" Ram"),

@@ -17,11 +17,12 @@ static void take_startup(struct hb_log_reader *r, const struct hb_form *form,
     struct hb_span desired = s;
     enum { GIB = 1 << 30 };
     struct hb_amount amount;
-    if (!hb_span_find(&desired, "desired GPU memory utilization (") ||
-        !hb_span_find(&desired, ", ") || !hb_span_amount(&desired, 1, &amount))
+    if (!hb_span_find(&desired, "desired GPU memory utilization"))
         return;
     struct hb_log_message *m = hb_form_open(r, form->kind);
-    hb_form_set(m, HB_FACT_ASKED, amount);
+    if (hb_span_starts(desired, " (") && hb_span_find(&desired, ", ") &&
+        hb_span_amount(&desired, 1, &amount))
+        hb_form_set(m, HB_FACT_ASKED, amount);
     if (!hb_span_find(&s, "(") || !hb_span_amount(&s, GIB, &amount))
         return;
     hb_form_set(m, HB_FACT_FREE, amount);
@@ -234,6 +235,19 @@ static void take_fault(struct hb_log_reader *r, const struct hb_form *form,
     hb_form_join(r, memory && !hb_span_has(place->after, "SIGSEGV") ? HB_LOG_HOST : form->kind);
 }
 
+/* PyTorch's of a loader's worker, "(pid 103) exited unexpectedly", but "with exit code 1" it failed
+ * by itself. */
+static void take_worker(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    int64_t code = 0;
+    bool told = hb_span_starts(s, " with exit code ");
+    s.at += told ? sizeof " with exit code " - 1 : 0;
+    if (!told || !hb_span_int(&s, &code) || code < 0 || code > 128)
+        hb_form_join(r, form->kind);
+}
+
 #define ONNX       "ONNX Runtime"
 #define K(kind)    HB_LOG_##kind
 #define OPENS      HB_FORM_OPENS
@@ -300,8 +314,8 @@ static const struct hb_form rows[] = {
     {"Terminado (killed)", K(HOST), JOINS, .handle = take_killed_word},
     {"\u0423\u0431\u0438\u0442\u043e", K(HOST), JOINS, .handle = take_killed_word},
     {": Out Of Memory", K(HOST), JOINS, .value = NONE},
-    {"is killed by signal", K(HOST), JOINS, .value = NONE},   /* a fault is told by its own word */
-    {") exited unexpectedly", K(HOST), JOINS, .value = NONE}, /* PyTorch's of a loader's worker */
+    {"is killed by signal", K(HOST), JOINS, .value = NONE}, /* a fault is told by its own word */
+    {") exited unexpectedly", K(HOST), JOINS, .handle = take_worker},
     {"ray-oom-prevention", K(HOST), JOINS, .value = NONE},
     {"Memory on the node", K(HOST), JOINS, .handle = take_ray},
     {" is used (", K(HOST), JOINS, .handle = take_share},

@@ -32,6 +32,25 @@ static void take_mark(struct hb_log_reader *r, const struct hb_form *form,
     (void)place;
 }
 
+/* "Reason:       Error" */
+static void take_behind(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    struct hb_span s = place->after;
+    hb_span_skip(&s, " ");
+    if (hb_span_starts(s, form->text))
+        take_mark(r, form, place);
+}
+
+/* "surfaces as a *misleading* `std::bad_alloc`" */
+static void take_denial(struct hb_log_reader *r, const struct hb_form *form,
+                        const struct hb_form_place *place)
+{
+    hb_form_log(r)->denied_line = hb_form_line(r);
+    (void)form;
+    (void)place;
+}
+
 static void take_stem(struct hb_log_reader *r, const struct hb_form *form,
                       const struct hb_form_place *place)
 {
@@ -286,6 +305,32 @@ static const struct hb_form rows[] = {
     SELF("i hav"),
     SELF("my "),
     SELF("My "),
+    /* who else ends processes, and why: a deadline, a probe that failed, somebody's hand, a rule of
+     * the system, a container's other reason, a crash */
+    SIGN("TIMEOUT", ENDED_BY),
+    SIGN("imeout", ENDED_BY),
+    SIGN("imed out", ENDED_BY),
+    SIGN("eadline", ENDED_BY),
+    SIGN("TIME LIMIT", ENDED_BY),
+    SIGN("ime limit", ENDED_BY),
+    SIGN("iveness", ENDED_BY),
+    SIGN("robe failed", ENDED_BY),
+    SIGN("kill -9", ENDED_BY),
+    SIGN("kill -KILL", ENDED_BY),
+    SIGN("pkill", ENDED_BY),
+    SIGN("ocker kill", ENDED_BY),
+    SIGN("ocker stop", ENDED_BY),
+    SIGN("scancel", ENDED_BY),
+    SIGN("in handle_abort", ENDED_BY), /* gunicorn's worker at its deadline */
+    SIGN("excessive cpu", ENDED_BY),
+    SIGN("atekeeper", ENDED_BY),
+    SIGN("ntivirus", ENDED_BY),
+    SIGN("code signature", ENDED_BY),
+    SIGN("Unknown               Unknown", ENDED_BY), /* a frame of Fortran's */
+    ROW("Reason:", ENDED_BY, "Error", take_behind),
+    ROW("misleading", ENDED_BY, NULL, take_denial),
+    ROW("spurious", ENDED_BY, NULL, take_denial),
+    ROW("masquerad", ENDED_BY, NULL, take_denial),
     ROW(".py", STEP_NAMED, NULL, take_script),
     SIGN("jit(train", STEP_NAMED),
     SIGN("jit_train", STEP_NAMED),

@@ -138,7 +138,16 @@ static bool is_reckoned(const struct hb_sentence *l, int i)
     return (reckons || about) && !(want >= 0 && l->bits[want] & WANTS);
 }
 
-/* "--shm-size=10gb": what somebody sets. */
+/* "RMM_POOL_SIZE=": a variable of a shell's environment */
+static bool is_variable(struct hb_span s)
+{
+    bool joined = false;
+    for (; s.at < s.end && ((*s.at >= 'A' && *s.at <= 'Z') || *s.at == '_'); s.at++)
+        joined = joined || *s.at == '_';
+    return joined && hb_span_starts(s, "=");
+}
+
+/* "--shm-size=10gb", "RMM_POOL_SIZE=12GB": what somebody sets. */
 static bool is_option(const struct hb_sentence *l, int i)
 {
     struct hb_span s = {l->span.at, l->word[i].span.at};
@@ -146,7 +155,7 @@ static bool is_option(const struct hb_sentence *l, int i)
     while (at > s.at && at[-1] != ' ' && at[-1] != '`' && at[-1] != '"' && at[-1] != '\'')
         at--;
     s.at = at;
-    return hb_span_starts(s, "--");
+    return hb_span_starts(s, "--") || is_variable(s);
 }
 
 /* Where the word stands that tells what amount i is; -1: nowhere. */

@@ -141,5 +141,5 @@ static bool is_kill(const struct hb_sentence *l, int i)
 bool hb_kill_is(const struct hb_sentence *l, int i)
 {
     return is_kill(l, i) && !hb_refusal_is_never(l, i) && !hb_refusal_is_called(l, i) &&
-           !hb_refusal_is_none(l, i);
+           !hb_refusal_is_none(l, i) && !hb_refusal_is_denied(l, i);
 }

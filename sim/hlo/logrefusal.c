@@ -114,6 +114,19 @@ bool hb_refusal_is_never(const struct hb_sentence *l, int i)
     return k <= i + FAR && hb_sentence_is_any(l, k + 1, verbs);
 }
 
+bool hb_refusal_is_denied(const struct hb_sentence *l, int i)
+{
+    static const char *const nots[] = {"not", "wasnt", "isnt", "didnt", "dont", "doesnt", NULL};
+    static const char *const between[] = {
+        "a",          "an",       "the",    "any",    "cuda",     "gpu", "host", "oom",  "real",
+        "explicitly", "reported", "report", "marked", "recorded", "as",  "have", "true", NULL};
+    int k = i - 1;
+    while (hb_sentence_is_any(l, k, between) ||
+           (k >= 0 && l->word[k].kind != HB_WORD_TEXT && strchr("`\"'", *l->word[k].span.at)))
+        k--;
+    return hb_sentence_is_any(l, k, nots);
+}
+
 /* "is_oom", "test_oom_defers", "oom02": a name */
 static bool is_named(const struct hb_sentence *l, int i)
 {
@@ -146,7 +159,7 @@ bool hb_refusal_is_oom(const struct hb_sentence *l, int i)
         return false;
     if (hb_refusal_is_compared(l, i) || is_frame(l, i) || hb_refusal_is_none(l, i) ||
         is_named(l, i) || hb_refusal_is_called(l, i) || hb_refusal_is_never(l, i) ||
-        is_counted_none(l, i))
+        hb_refusal_is_denied(l, i) || is_counted_none(l, i))
         return false;
     return !hb_sentence_is_any(l, i + 1, others);
 }

@@ -24,6 +24,8 @@ bool hb_refusal_is_called(const struct hb_sentence *l, int i);
 bool hb_refusal_is_none(const struct hb_sentence *l, int i);
 /* "the status OOMKilled never occurs" */
 bool hb_refusal_is_never(const struct hb_sentence *l, int i);
+/* "`Error`, not `OOMKilled`", "wasn't reported as OOMKilled" */
+bool hb_refusal_is_denied(const struct hb_sentence *l, int i);
 /* Whether it is about the host's memory: by name, or in the words that the C library and the C++
  * library have for it. */
 bool hb_refusal_is_of_host(const struct hb_sentence *l);

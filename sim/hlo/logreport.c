@@ -61,6 +61,16 @@ static bool is_headline(const struct hb_sentence *l, int i)
     return true;
 }
 
+/* "DefaultCPUAllocator: not enough memory": a name of one word, and what it says */
+static bool is_named(const struct hb_sentence *l, int i)
+{
+    int name = hb_sentence_is(l, i - 1, "not") ? i - 2 : i - 1;
+    struct hb_span s = l->span;
+    hb_span_skip(&s, " >`*");
+    return name >= 0 && l->word[name].keys &&
+           !memchr(s.at, ' ', (size_t)(l->word[name].span.end - s.at));
+}
+
 /* "# Decode OOM due to ...", the title of a thread, but not of a change. */
 static bool is_titled(const struct hb_sentence *l)
 {
@@ -194,7 +204,7 @@ enum hb_report hb_report_of(const struct hb_sentence *l, int i)
     if (hb_supposed_is_guess(l, i))
         return HB_REPORT_NONE;
     bool said = is_headline(l, i) || is_event(l, i) || is_told_behind(l, i) || is_mended(l, i) ||
-                is_verb(l, i) || is_failure(l, i) || is_titled(l);
+                is_verb(l, i) || is_failure(l, i) || is_titled(l) || is_named(l, i);
     return said ? HB_REPORT_SAID : HB_REPORT_NONE;
 }
 

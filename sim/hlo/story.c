@@ -468,12 +468,15 @@ static bool is_of_a_step(const struct teller *t)
     return s->cause == HB_CAUSE_REPLICATION || (!other && !hb_teller_generates(t));
 }
 
-/* A container's status, 137, and nothing of memory; "it ran out of memory" beside it tells why */
-static bool is_status_only(const struct hb_log *log, const struct hb_story *s)
+/* A container's status, 137, and nothing of memory; a signal, where the text names who else ends
+ * processes. "It ran out of memory" beside it tells why. */
+static bool is_end_only(const struct hb_log *log, const struct hb_story *s)
 {
     bool why = hb_log_seen(log, HB_LOG_ANY) && is_shown(log, HB_LOG_ANY);
+    const char *name = log->message[HB_LOG_HOST].name;
     return s->kind == HB_LOG_HOST && s->wanted_bytes < 0 && !why &&
-           hb_str_same(log->message[HB_LOG_HOST].name, HB_LOG_ENDED);
+           (hb_str_same(name, HB_LOG_ENDED) ||
+            (hb_str_same(name, HB_LOG_SIGNAL) && log->mark[HB_MARK_ENDED_BY]));
 }
 
 /* Whether no program printed that memory was refused, and the words of the text speak for one that
@@ -485,15 +488,24 @@ static bool is_outweighed(const struct hb_log *log, const struct hb_story *s)
            log->evidence.mentions > 0;
 }
 
+/* Whether a line beside the message says that it is not what it says. */
+static bool is_denied(const struct hb_log *log, const struct hb_story *s)
+{
+    enum { LINES = 3 };
+    return log->denied_line && hb_log_is_prose(s->kind) &&
+           llabs(log->denied_line - log->message[s->kind].line) <= LINES;
+}
+
 /* Whether all that a story has is somebody's word for memory that runs out, nobody's that it did.
  */
 static bool is_mere_mention(const struct hb_log *log, const struct hb_story *s)
 {
-    if (is_status_only(log, s))
+    if (is_end_only(log, s))
         return true;
     if (s->wanted_bytes >= 0)
         return false;
-    return (!is_shown(log, s->kind) && !log->mark[HB_MARK_NARRATED]) || is_outweighed(log, s);
+    return (!is_shown(log, s->kind) && !log->mark[HB_MARK_NARRATED]) || is_outweighed(log, s) ||
+           is_denied(log, s);
 }
 
 /* Without evidence that memory was refused no cause is told, and nothing is advised. */
@@ -501,8 +513,15 @@ static void suppose(const struct teller *t)
 {
     struct hb_story *s = t->story;
     s->supposed = true;
-    if (is_status_only(t->log, s)) {
+    if (is_end_only(t->log, s)) {
         s->title = "A process was ended by signal 9; nothing here says that memory ran out.";
+        if (t->log->mark[HB_MARK_ENDED_BY]) {
+            hb_teller_cause(t, HB_CAUSE_UNKNOWN,
+                            "The text names what else ends processes: a deadline, a probe, "
+                            "somebody's hand or a rule of the system. Whether it was memory tell "
+                            "dmesg, or the scheduler's accounting.");
+            return;
+        }
         hb_teller_cause(t, HB_CAUSE_UNKNOWN,
                         "Status 137 is that of any process that was killed: for want of memory, by "
                         "a probe or at a deadline. Who did it tells `kubectl describe pod` "
