@@ -243,6 +243,20 @@ struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind ki
     return m;
 }
 
+void hb_form_end(struct hb_log_reader *r, const struct hb_form *form,
+                 const struct hb_form_place *place)
+{
+    struct hb_log_message *m = hb_form_current(r, HB_LOG_HOST);
+    bool begun = m;
+    if (!begun)
+        m = hb_form_open(r, HB_LOG_HOST);
+    if (!begun || hb_str_same(m->name, HB_LOG_ENDED))
+        hb_form_name(m, HB_LOG_SIGNAL);
+    m->report = HB_REPORT_TOLD;
+    (void)form;
+    (void)place;
+}
+
 void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount)
 {
     int64_t blur = m->fact[fact] < 0 ? 0 : m->step[fact];

@@ -166,7 +166,7 @@ static void take_killed_word(struct hb_log_reader *r, const struct hb_form *form
     bool job = digits && (hb_span_has(before, "line ") || number.at == number.end);
     if ((before.at < before.end || after.at < after.end) && !job && !quoted)
         return;
-    hb_form_join(r, form->kind);
+    hb_form_end(r, form, place);
 }
 
 /* Ray: "Memory on the node (...) where the task (...) was running was 59.49GB / 62.58GB (0.95)". */
@@ -245,7 +245,7 @@ static void take_worker(struct hb_log_reader *r, const struct hb_form *form,
     bool told = hb_span_starts(s, " with exit code ");
     s.at += told ? sizeof " with exit code " - 1 : 0;
     if (!told || !hb_span_int(&s, &code) || code < 0 || code > 128)
-        hb_form_join(r, form->kind);
+        hb_form_end(r, form, place);
 }
 
 #define ONNX       "ONNX Runtime"
@@ -339,7 +339,7 @@ static const struct hb_form rows[] = {
     {"insufficient shared memory", K(HOST), JOINS, .value = NONE},
     {"oomd killed ", K(HOST), JOINS, .value = NONE},
     {"SIGKILL: 9", K(HOST), JOINS, .value = NONE},
-    {"signal: killed", K(HOST), JOINS, .value = NONE}, /* Go's */
+    {"signal: killed", K(HOST), JOINS, .handle = hb_form_end}, /* Go's */
     {"in object store because it is full", K(HOST), JOINS, .value = NONE},
     {"it is full. Object size is ", K(HOST), JOINS, .fact = FACT(ASKED)},
     {"otebook tried to allocate more memory than is available", K(HOST), JOINS, .value = NONE},

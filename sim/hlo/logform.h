@@ -74,6 +74,10 @@ struct hb_log_message *hb_form_open(struct hb_log_reader *r, enum hb_log_kind ki
 struct hb_log_message *hb_form_current(struct hb_log_reader *r, enum hb_log_kind kind);
 /* The open message, or a new one. */
 struct hb_log_message *hb_form_join(struct hb_log_reader *r, enum hb_log_kind kind);
+/* Of a process that was ended, for what is not said: the open message of the host's memory, or a
+ * new one of a signal. A handler of a form too. */
+void hb_form_end(struct hb_log_reader *r, const struct hb_form *form,
+                 const struct hb_form_place *place);
 /* Sets a figure that is not yet set, or was rounded and is told exactly now. */
 void hb_form_set(struct hb_log_message *m, int fact, struct hb_amount amount);
 /* Adds to a figure; unset counts as 0. */
