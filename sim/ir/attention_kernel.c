@@ -26,21 +26,17 @@ static double score_flops(const struct hb_attention_heads *h, double keys)
            (double)(h->qk_dim + h->v_dim);
 }
 
-/* MaxText's own blocks are not those that its speeds were published with: of 18 recipes for
- * Trillium and 50 for TPU7x none sets sa_block_q below 1024 (AI-Hypercomputer/tpu-recipes). */
-static int64_t block_run(const struct hb_lower *lo)
-{
-    return hb_larger(lo->habits->attention_block, lo->chip->recipes_block);
-}
-
 /* Keys that a query of a flash kernel meets on average: the kernel skips blocks that the mask hides
- * whole and computes the others whole. */
+ * whole and computes the others whole. MaxText's own blocks are not those that its speeds were
+ * published with: of 18 recipes for Trillium and 50 for TPU7x none sets sa_block_q below 1024
+ * (AI-Hypercomputer/tpu-recipes). */
 static double keys_met(const struct hb_lower *lo, const struct hb_layer *y,
                        const struct hb_attention_heads *h)
 {
     const struct hb_attention *a = &y->block->attention;
     int64_t window = a->windows[a->window_count > 1 ? y->at : 0];
-    int64_t block = hb_smaller(block_run(lo), h->kv_seq);
+    int64_t run = hb_larger(lo->habits->attention_block, lo->chip->recipes_block);
+    int64_t block = hb_smaller(run, h->kv_seq);
     double blocks = (double)hb_div_up(h->kv_seq, block), reach = blocks;
     if (a->mask == HB_MASK_NONE && window == 0)
         return (double)h->kv_seq;

@@ -192,14 +192,9 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
 /* Chunks of batch and sequence together cross the batch's sharding. Tokens are exchanged for them
  * (llama3-8b/num_vocab_tiling=4), and back; but inside an accumulation loop their gradient is
  * gathered from all devices and turned (with 2 microbatches bf16[4,16384,4096] twice). */
-static bool crosses_batch(const struct hb_lower *lo)
-{
-    return lo->spec->loss.chunk_over == HB_CHUNK_TOKENS;
-}
-
 static uint32_t unchunk(struct hb_lower *lo, uint32_t gx)
 {
-    if (!crosses_batch(lo) || !hb_accumulates(lo))
+    if (lo->spec->loss.chunk_over != HB_CHUNK_TOKENS || !hb_accumulates(lo))
         return gx;
     struct hb_shape all = hb_buf_shape(lo, gx);
     all.dim[0] = hb_mul_sat(all.dim[0], lo->local.batch_ways);

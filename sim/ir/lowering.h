@@ -162,6 +162,7 @@ struct hb_lower {
     bool batch_whole;  /* layers see fsdp's whole batch, each device its own features of it */
     int64_t hbm_bytes; /* of the device; INT64_MAX where nobody says */
     bool spreads;      /* ragged products, over the experts: see spread.c */
+    bool unit_waits;   /* weight gradients, through a unit of layers */
     bool made_again;   /* ops are, beyond the share of it; not in what is priced by sums */
     enum hb_dtype compute;
     bool too_large;             /* a size left the range: reported once */

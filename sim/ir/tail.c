@@ -322,11 +322,6 @@ static uint32_t send_rows(struct tail *t, bool whole, bool words)
     return whole ? x : send(t, EXCHANGE, add(t, pass_us(2 * rows), x), rows, t->fsdp);
 }
 
-static bool is_factored(const struct tail *t)
-{
-    return t->lo->spec->optimizer.name == HB_OPT_ADAFACTOR && !t->adds;
-}
-
 /* XLA sums a whole table's gradient over all who have tokens of it, and takes a part. It sums in
  * two steps, parts over fsdp first, only if it finds another sum over those groups beside it
  * (AllReduceSplitter): the head's, which is in another computation where the loss is in chunks, a
@@ -607,7 +602,8 @@ static void build(struct tail *t, uint32_t *out_zeros)
     for (uint32_t i = 0; i < count; i++)
         hb_hide_read(&t->h, out_zeros[i]);
     bool over_all = t->norm.size == t->all.size;
-    bool waits = hb_updates_wait(t->lo) && !t->adds, factored = is_factored(t);
+    bool factored = t->lo->spec->optimizer.name == HB_OPT_ADAFACTOR && !t->adds;
+    bool waits = hb_updates_wait(t->lo) && !t->adds;
     t->joins = (waits || factored) && over_all;
     sum_grads(t);
     uint32_t norm = waits ? add_norm(t) : HB_NONE;

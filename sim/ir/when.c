@@ -161,7 +161,9 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
     if ((padded || late) && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused &&
         l->gather_dim == 1)
         return HB_WHEN_FIRST;
-    return late || mlp ? HB_WHEN_LATE : HB_WHEN_AFTER;
+    bool waits = late || mlp, in_unit = waits && b->y->block->unit > 1;
+    b->lo->unit_waits |= in_unit;
+    return waits && !(in_unit && lo->spec->share == HB_SHARE_TIGHT) ? HB_WHEN_LATE : HB_WHEN_AFTER;
 }
 
 static bool is_output(const struct hb_step_op *s, int v)
