@@ -239,8 +239,9 @@ static bool may_belong(const struct find *f, uint32_t op, uint32_t group)
            (x->read_count == 0 || touched_group(f, op) == group);
 }
 
-/* Marks between the turns of two groups (what ends with the first one's loop) are the first one's:
- * else each group's turn were a slot of its own; and those that read behind the last one's. */
+/* Marks that read what is the last group's are its turn's (what is read beside a turned stack,
+ * before the last trip's gradients), and so are those between its turn and another group's (what
+ * ends with its loop): else each group's turn were a slot of its own. */
 static void own_marks(struct find *f, const bool *edge, const struct turn *t, uint32_t first)
 {
     struct turn next = *t;
@@ -248,13 +249,10 @@ static void own_marks(struct find *f, const bool *edge, const struct turn *t, ui
     while (end < ops && !edge[end] && may_belong(f, end, t->last))
         end++;
     uint32_t after = end < ops && !edge[end] ? f->o->op_owner[end] : HB_ENDS;
-    if (after == HB_ENDS)
-        for (uint32_t i = first; i < end && f->p->ops[i].read_count > 0; i++)
-            f->o->op_owner[i] = t->last;
-    if (after == HB_ENDS || after == t->last || !continues(&next, after))
-        return;
+    bool between = after != HB_ENDS && after != t->last && continues(&next, after);
     for (uint32_t i = first; i < end; i++)
-        f->o->op_owner[i] = t->last;
+        if (between || f->p->ops[i].read_count > 0)
+            f->o->op_owner[i] = t->last;
 }
 
 static void find_slots(struct find *f)
@@ -293,7 +291,9 @@ static void find_slots(struct find *f)
  * turn has, and has the kind that the second turn of the group that comes next begins with.
  *
  *   rising 1 2 3 | falling (3) 2 1         ops of 3:  h h h h | t e e e [...]
- *                                          ops of 2:  h h h       e e e [...]   */
+ *                                          ops of 2:  h h h       e e e [...]
+ *
+ * Where it has no op of that kind, it has no second turn. */
 static bool in_own_loop(const struct find *f, uint32_t op)
 {
     uint32_t loop = f->p->ops[op].loop;
@@ -326,9 +326,10 @@ static bool part_turns(struct find *f, struct hb_slot *before, struct hb_slot *a
                                                 : !same_kind(f, cut, like)))
         cut++;
     bool apart = !has_kind(f, before->first_op, own, like) && has_kind(f, cut, end, like);
-    if (!apart && !f->o->pair.sums_alone)
+    bool one = !has_kind(f, own, end, like);
+    if (!apart && !one && !f->o->pair.sums_alone)
         return fail(f, "two turns of a group that cannot be told apart");
-    cut = apart ? cut : own;
+    cut = one ? end : apart ? cut : own;
     before->end_op = after->first_op = cut;
     after->rising = !before->rising;
     return true;
