@@ -126,20 +126,28 @@ void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y)
 
 /* --- values and steps --- */
 
+/* Rotation, with the norm before it where there is one. */
 static int rotate(struct hb_lower *lo, struct hb_layer *y, int in, struct hb_value out_value)
 {
     struct hb_shape s = y->values[in].shape;
     struct hb_shape wide = s;
     wide.dtype = HB_DT_F32;
-    return hb_layer_make(lo, y, out_value,
-                         (struct hb_step_op){.op = HB_OP_ELEMENTWISE,
-                                             .in = {in},
-                                             .in_count = 1,
-                                             .flops = 4.0 * (double)hb_shape_elements(&s),
-                                             .scratch = {wide},
-                                             .scratch_count = 1,
-                                             .back_scratch = {wide},
-                                             .back_scratch_count = 1});
+    struct hb_step_op step = {.name = out_value.name,
+                              .op = HB_OP_ELEMENTWISE,
+                              .leaf = HB_NONE,
+                              .in = {in},
+                              .in_count = 1,
+                              .out = {hb_layer_value(lo, y, out_value)},
+                              .out_count = 1,
+                              .flops = 4.0 * (double)hb_shape_elements(&s),
+                              .scratch = {wide},
+                              .scratch_count = 1,
+                              .back_scratch = {wide},
+                              .back_scratch_count = 1};
+    if (y->block->attention.qk_norm != HB_QKN_NONE && lo->spec->precision.norm_f32)
+        hb_layer_norm_parts(lo, y, in, out_value.name, &step);
+    hb_layer_step(lo, y, step);
+    return step.out[0];
 }
 
 /* Query, key and value, as a kernel has them. */

@@ -202,13 +202,29 @@ bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y)
            y->block->remat.policy == HB_POLICY_NONE;
 }
 
+/* remat none under a scan keeps the f32 input and the f32 normalised value of each norm
+ * (tinyS/remat=none: four stacks f32[4,8,2048,1024]), and the norm's result itself, but no bf16 of
+ * what was normalised: three d wide in bf16 are the norms' results and the context; of those of
+ * queries and keys, too (qwen3-4b, v5p, data 2 and fsdp 4: two each of f32[36,1,4096,32,128] and
+ * f32[36,1,4096,8,128], one of bf16[36,1,32,4096,128]). */
+void hb_layer_norm_parts(struct hb_lower *lo, struct hb_layer *y, int in, const char *name,
+                         struct hb_step_op *s)
+{
+    static const char *const kept[] = {" in f32", " normalised in f32"};
+    struct hb_shape wide = y->values[in].shape;
+    wide.dtype = HB_DT_F32;
+    for (int i = 0; i < 2; i++) {
+        struct hb_value v = hb_layer_tensor(lo, hb_name(lo, name, kept[i]), 0, wide);
+        v.fused = v.trace_only = true;
+        s->out[s->out_count++] = hb_layer_value(lo, y, v);
+    }
+}
+
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name)
 {
     /* A ring sends the normalised input round, so that it is a tensor (1B/base: copy-start.2 and
      * copy-start.18, bf16[2,4096,2048]); elsewhere it is made inside the products. */
     struct hb_shape shape = y->values[in].shape;
-    struct hb_shape wide = shape;
-    wide.dtype = HB_DT_F32;
     bool f32 = lo->spec->precision.norm_f32;
     struct hb_value normed = hb_layer_tensor(lo, name, 0, shape);
     normed.fused = lo->habits->norms_fused && !hb_in_rings(lo);
@@ -224,18 +240,12 @@ int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *n
                            .flops = 4.0 * (double)hb_shape_elements(&shape),
                            .back_in = 1,
                            .trace_serves = f32};
-    /* remat none under a scan keeps the f32 input and the f32 normalised value of each norm
-     * (tinyS/remat=none: four stacks f32[4,8,2048,1024]), and the norm's result itself, but no
-     * bf16 of what was normalised: three d wide in bf16 are the norms' results and the context. */
-    static const char *const kept[] = {" in f32", " normalised in f32"};
     bool second = f32 && hb_layer_keeps_wide(lo, y) && hb_str_same(name, "norm2");
     s.back_out = second ? 1u << 1 : 0;
-    for (int i = 0; i < 2 && f32; i++) {
-        struct hb_value v = hb_layer_tensor(lo, hb_name(lo, name, kept[i]), 0, wide);
-        v.fused = i || !second;
-        v.trace_only = true;
-        s.out[s.out_count++] = hb_layer_value(lo, y, v);
-    }
+    if (f32)
+        hb_layer_norm_parts(lo, y, in, name, &s);
+    if (second)
+        y->values[s.out[1]].fused = false;
     hb_layer_step(lo, y, s);
     return out;
 }

@@ -7,7 +7,7 @@
 
 #include "sim/ir/lowering.h"
 
-enum { HB_STEP_IN = 6, HB_STEP_OUT = 4, HB_SCRATCH = 4 };
+enum { HB_STEP_IN = 6, HB_STEP_OUT = 6, HB_SCRATCH = 4 };
 
 enum hb_step_kind {
     HB_STEP_MIX,     /* anything that computes, but: */
@@ -153,6 +153,9 @@ void hb_layer_sum_parts(const struct hb_lower *lo, struct hb_layer *y);
  * it, a lane for each, and the second norm's input in f32 (ring/f16,loop,none: f32[32,4096,128]
  * four times and f32[1,4096,4096] three times at the loss). */
 bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y);
+/* What policy none keeps of a norm of in in f32, as further results of the step. */
+void hb_layer_norm_parts(struct hb_lower *lo, struct hb_layer *y, int in, const char *name,
+                         struct hb_step_op *s);
 int hb_layer_norm(struct hb_lower *lo, struct hb_layer *y, int in, const char *name);
 /* Sum of the residual and a branch. */
 int hb_layer_add(struct hb_lower *lo, struct hb_layer *y, int residual, int branch,
@@ -187,8 +190,13 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
 void hb_mlp_leaves(struct hb_lower *lo, struct hb_layer *y, const struct hb_mlp *m,
                    const char *prefix);
 /* gate: -1 for an MLP without. */
-int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
-                        uint32_t tags);
+struct hb_activation {
+    enum hb_mlp_kind kind;
+    int gate, up; /* no gate: -1 */
+    const char *name;
+    uint32_t tags;
+};
+int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, const struct hb_activation *a);
 void hb_layer_attention_leaves(struct hb_lower *lo, struct hb_layer *y);
 void hb_layer_moe_leaves(struct hb_lower *lo, struct hb_layer *y);
 

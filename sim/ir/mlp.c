@@ -44,44 +44,54 @@ static int wide_product(struct hb_lower *lo, struct hb_layer *y, int in, const c
     return out;
 }
 
-/* remat none under a scan keeps three parts of silu(gate) x up beside gate, up and the product:
- * tinyS/remat=none stacks six tensors of width d_ff. What XLA:GPU made of a unit for the products
- * that lead to its next layer it keeps, and the gate's sigmoid or tanh, which it does not make
- * twice (gemma3-27b, fsdp 32, six layers: beside gate and up two bf16[1,4096,21504] of each). */
-static void add_silu_parts(struct hb_lower *lo, struct hb_layer *y, struct hb_step_op *step)
+/* What JAX's derivative of an activation reads, which remat none under a scan keeps beside gate, up
+ * and the product: of silu(gate) x up three parts (tinyS/remat=none: six tensors of width d_ff), of
+ * gelu's tanh form four and, where up multiplies it, its result (gemma2-9b over 8 of v5p: eight of
+ * bf16[21,1,2048,14336] a layer; gpt3-1.3b: six), of a squared relu where it is none (nemotron-15b:
+ * pred[32,1,2048,24576] beside two in bf16). What XLA:GPU made of a unit for the products that lead
+ * to its next layer it keeps, and the gate's sigmoid or tanh, which it does not make twice
+ * (gemma3-27b, fsdp 32, six layers: beside gate and up two bf16[1,4096,21504] of each). */
+static void add_parts(struct hb_lower *lo, struct hb_layer *y, enum hb_mlp_kind kind,
+                      struct hb_step_op *step)
 {
-    static const char *const parts[] = {"sigmoid of the gate", "silu of the gate",
-                                        "derivative of silu"};
+    enum { PARTS = HB_STEP_OUT - 1 };
+    static const char *const parts[][PARTS] = {
+        [HB_MLP_SWIGLU] = {"sigmoid of the gate", "derivative of silu", "silu of the gate"},
+        [HB_MLP_GEGLU] = {"tanh of the gate", "one less that tanh", "gate squared",
+                          "share of the gate", "gelu of the gate"},
+        [HB_MLP_GELU] = {"tanh of up", "one less that tanh", "up squared", "share of up"},
+        [HB_MLP_RELU2] = {"mask of relu"}};
+    const struct hb_value *like = &y->values[step->in[0]];
     bool whole = hb_layer_made_whole(lo, y);
     step->back_out = whole ? 1u << 1 : 0;
-    for (int i = 0; i < 3; i++) {
-        const struct hb_value *like = &y->values[step->in[0]];
-        struct hb_value part = {.name = parts[i],
+    for (int i = 0; i < PARTS && parts[kind][i]; i++) {
+        struct hb_value part = {.name = parts[kind][i],
                                 .shape = like->shape,
                                 .tiling = like->tiling,
                                 .fused = !whole || i > 0,
                                 .trace_only = true};
+        part.shape.dtype = kind == HB_MLP_RELU2 ? HB_DT_PRED : part.shape.dtype;
         step->out[step->out_count++] = hb_layer_value(lo, y, part);
+        like = &y->values[step->in[0]];
     }
 }
 
-int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int up, const char *name,
-                        uint32_t tags)
+int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, const struct hb_activation *a)
 {
-    struct hb_shape s = y->values[up].shape;
+    struct hb_shape s = y->values[a->up].shape;
     bool gathers = hb_gathers_weights(lo);
     bool stored = lo->habits->act_stored_for_dw;
     bool whole = lo->acts_stay || hb_layer_made_whole(lo, y);
     int out = hb_layer_value(lo, y,
-                             (struct hb_value){.name = name,
-                                               .tags = tags,
+                             (struct hb_value){.name = a->name,
+                                               .tags = a->tags,
                                                .shape = s,
-                                               .tiling = y->values[up].tiling,
+                                               .tiling = y->values[a->up].tiling,
                                                .fused = !whole && (!stored || gathers)});
     struct hb_step_op step = {.kind = HB_STEP_MIX,
                               .op = HB_OP_ELEMENTWISE,
-                              .name = name,
-                              .in = {up},
+                              .name = a->name,
+                              .in = {a->up},
                               .in_count = 1,
                               .out = {out},
                               .out_count = 1,
@@ -91,8 +101,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
                               .grad_in_place = 1};
     /* 70B/base: gate, up and the activation's gradient live to the end of the MLP's backward. */
     step.grad_fused = stored && gathers;
-    if (gate >= 0) {
-        step.in[step.in_count++] = gate;
+    if (a->gate >= 0) {
+        step.in[step.in_count++] = a->gate;
         step.back_in = 3;
         /* gate/f48,d6k: the last weight gradient is late too, so that gate and up wait for it and
          * one of their gradients has a place of its own: four bf16[4096,16384]. So it is between
@@ -107,8 +117,8 @@ int hb_layer_activation(struct hb_lower *lo, struct hb_layer *y, int gate, int u
         step.grad_in_place = 0;
         y->values[out].fused = false;
     }
-    if (gate >= 0)
-        add_silu_parts(lo, y, &step);
+    if (a->gate >= 0 || !hb_mlp_is_gated(a->kind)) /* not of both in one */
+        add_parts(lo, y, a->kind, &step);
     hb_layer_step(lo, y, step);
     return out;
 }
@@ -135,8 +145,9 @@ int hb_mlp_build(struct hb_lower *lo, struct hb_layer *y, int in, int64_t batch,
         up = wide_product(lo, y, in, hb_name(lo, prefix, "w_up"),
                           wide_value(lo, hb_name(lo, prefix, "mlp up"), tags[1], batch, width));
     }
-    int act =
-        hb_layer_activation(lo, y, gate, up, hb_name(lo, prefix, "mlp activation"), 1u << tags[2]);
+    struct hb_activation a = {m->kind, gate, up, hb_name(lo, prefix, "mlp activation"),
+                              1u << tags[2]};
+    int act = hb_layer_activation(lo, y, &a);
     y->values[act].shape.dim[2] = width;
     struct hb_value down = hb_layer_tensor(lo, hb_name(lo, prefix, "mlp output"), 1u << tags[3],
                                            y->values[y->input].shape);

@@ -121,7 +121,8 @@ int hb_moe_experts(struct hb_lower *lo, struct hb_layer *y, int in, const int64_
     v.name = "expert up";
     v.tags = 1u << HB_TN_MLP_UP;
     int up = hb_layer_product(lo, y, in, "e_up", v);
-    int act = hb_layer_activation(lo, y, gate, up, "expert activation", 1u << HB_TN_MLP_ACT);
+    struct hb_activation a = {m->kind, gate, up, "expert activation", 1u << HB_TN_MLP_ACT};
+    int act = hb_layer_activation(lo, y, &a);
     /* moeFG/base: the activation is made inside its readers, but in units made again; gate and up
      * stay beside their gradients, the first where the activation's was; but on XLA:GPU of one
      * expert a device (mixtral, fsdp 4 with expert 8: four bf16[1,14336,16,5120]). */

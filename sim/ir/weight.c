@@ -143,7 +143,7 @@ void hb_weight_keep_casts(struct hb_lower *lo, uint32_t first, uint32_t end)
 {
     for (uint32_t i = first; i < end; i++) {
         struct hb_leaf *l = &lo->leaves[i];
-        if (l->stack[0] && needs_cast(lo, l) && l->cast == HB_NONE)
+        if (l->stack[0] && needs_cast(lo, l) && (l->cast == HB_NONE || lo->habits->rings))
             l->kept = hb_temp(lo, hb_name(lo, l->name, ", cast, saved for backward"), HB_CAT_SAVED,
                               hb_leaf_shape(l, lo->compute));
     }
