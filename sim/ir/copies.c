@@ -41,7 +41,7 @@ enum {
     LOGITS = 6,    /* bytes each, in f32 and bf16 */
     AT_ONCE = 5,   /* copies between host and device under way */
     EXCHANGED = 4, /* so many bytes of rows are exchanged while one is on its way to the host ... */
-    SUMMED = 16    /* ... and of whole gradients summed */
+    SUMMED = 16    /* ... and of a weight's or the table's whole gradient summed */
 };
 
 bool hb_copies_queued(const struct hb_lower *lo)
@@ -317,10 +317,17 @@ static int64_t table_bytes(const struct hb_lower *lo)
     return hb_mul_sat(2 * lo->local.vocab, lo->spec->model.d_model);
 }
 
-/* The loss makes it, by itself. */
+/* One product makes the head's gradient behind the loss, of a table that is the head's, too, where
+ * no ring does; else for the head alone. */
+static bool makes_head(const struct row *r)
+{
+    bool own = r->lo->head != r->lo->embed;
+    return !r->loop && !hb_in_chunks(r->lo) && (own || !hb_head_ring(r->lo));
+}
+
 static bool is_head_alone(const struct row *r)
 {
-    return !r->loop && r->lo->head != r->lo->embed && !hb_in_chunks(r->lo);
+    return makes_head(r) && r->lo->head != r->lo->embed;
 }
 
 /* The head's product makes again what the last norm gives, from its weight where that is no cast:
@@ -340,10 +347,23 @@ static uint32_t head_product(struct row *r)
     return r->head;
 }
 
+/* The head's gradient summed over fsdp, in f32 each device's part or in bf16 the whole, which takes
+ * twice as long, along all sides of the slice's torus at once, both of a square of four, else one
+ * (f32[4096,128256] over 4 of v5p 72.0, over 2 144.1 MB of the host's link, f32[4096,16000] over 16
+ * of v6e 18.0, bf16[4096,32000] over 64 of v5p 12.0). */
+static double sum_cost(const struct hb_lower *lo)
+{
+    bool flat = lo->chip->flat;
+    int64_t ways = hb_fsdp_ways(lo, false);
+    bool whole = ways == lo->spec->hardware.count, square = ways == 4 && (whole || !flat);
+    double sides = whole && ways > 4 ? (flat ? 2 : 3) : square ? 2 : 1;
+    return 2 * (double)table_bytes(lo) / lo->chip->host_sums / sides;
+}
+
 /* Of the head, summed where no ring makes it, or of the last norm: behind the layers, too. */
 static uint32_t end_gradient(struct row *r, bool product, bool sum)
 {
-    uint32_t node = add_place(r, GRADIENT, sum ? (double)table_bytes(r->lo) / SUMMED : 0);
+    uint32_t node = add_place(r, GRADIENT, sum ? sum_cost(r->lo) : 0);
     add_before(r, node, product ? head_product(r) : r->loss);
     add_before(r, node, r->layers);
     return node;
@@ -357,7 +377,7 @@ static uint32_t gradient_of(struct row *r, uint32_t leaf)
         return r->table;
     if (is_head_alone(r) && leaf == r->lo->head)
         return end_gradient(r, true, !hb_head_ring(r->lo));
-    if (is_head_alone(r) && leaf == r->lo->norm)
+    if (makes_head(r) && leaf == r->lo->norm)
         return end_gradient(r, holds_norm(r->lo), false);
     if (leaf == r->lo->head || !sums_late(r))
         return r->layers;
@@ -422,7 +442,7 @@ static void add_gradients(struct row *r)
 {
     r->loss = add_place(r, LOSS, 0);
     r->head = HB_NONE;
-    if (is_head_alone(r) && !hb_head_waits(r->lo))
+    if (makes_head(r) && !hb_head_waits(r->lo))
         head_product(r);
     r->layers = add_place(r, LAYERS, LONG);
     add_before(r, r->layers, r->loss);
@@ -430,6 +450,8 @@ static void add_gradients(struct row *r)
     if (!r->loop) {
         r->table = add_place(r, GRADIENT, find_rows(r));
         add_before(r, r->table, r->layers);
+        if (makes_head(r) && !is_head_alone(r))
+            add_before(r, r->table, end_gradient(r, true, true));
     }
     if (r->waits) {
         r->norm = add_place(r, GRADIENT, 0);
@@ -456,14 +478,20 @@ static uint32_t end_of_size(const struct row *r, uint32_t first)
  * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
  * room for all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB in all: 96 MiB before it,
  * 2304 behind; mixtral, 2048: 896 before it; over 32, e_down's accumulator in rows of lanes, 2304:
- * all moments of 1152 before it). */
+ * all moments of 1152 before it). Behind that loop come those of less than the f32 logits, and of
+ * less than the largest zeros of the next (8B over 4 of v5p, logits of 2004 MiB: moments of 1792
+ * between the loops; 7B, 500 and zeros of 1376: those of 1376 behind both). */
 static bool is_early(const struct row *r, uint32_t first)
 {
     const struct hb_lower *lo = r->lo;
-    int64_t own = hb_leaf_all_bytes(lo, r->weights[first].leaf[0]), most = 0;
-    for (uint32_t i = 0; r->loop && i < lo->leaf_count; i++)
-        most = hb_larger(most, lo->p->bufs[lo->leaves[i].accum].bytes);
-    return r->loop ? own < most : own <= lo->input_bytes;
+    int64_t own = hb_leaf_all_bytes(lo, r->weights[first].leaf[0]);
+    int64_t most = r->loop || hb_in_chunks(lo) ? 0 : hb_logit_bytes(lo, 4);
+    int bits = hb_dtype_bits(hb_weight_grad_dtype(lo));
+    for (uint32_t i = 0; i < lo->leaf_count; i++) {
+        int64_t zeros = lo->leaves[i].end ? 0 : hb_leaf_all_bytes(lo, i) / 32 * bits;
+        most = hb_larger(most, r->loop ? lo->p->bufs[lo->leaves[i].accum].bytes : zeros);
+    }
+    return own < most || (!r->loop && own <= lo->input_bytes);
 }
 
 /* Of both weights of each update from one on. */
@@ -546,7 +574,8 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
 
 /* What is above an update: users but one of each op, and bytes, along every path and so often more
  * than once, though no more than were made so far. The gradients, and the norm once more, have all
- * that the step made above them: in one microbatch so many users that they are not told apart. */
+ * that the step made above them: in one microbatch so many users that they are not told apart. Most
+ * is above the last norm of a head that is the table, then above that (25 logs of 25). */
 static void weigh_update(struct row *r, struct weight *w, int update)
 {
     int64_t own = r->waits ? r->begun : 0, users = -1;
@@ -567,6 +596,8 @@ static void weigh_update(struct row *r, struct weight *w, int update)
     w->users[update] = r->waits ? 0 : users;
     bool late = sums_late(r) && w->leaf[0] != r->lo->head;
     w->above[update] = late || own > r->made ? r->made : own;
+    if (makes_head(r) && !is_head_alone(r) && !r->waits && r->lo->leaves[w->leaf[0]].end)
+        w->above[update] = INT64_MAX / 2 - (w->leaf[0] == r->lo->embed);
 }
 
 /* In the order of the step's results. */
@@ -613,17 +644,6 @@ static void add_results(struct row *r)
     }
     for (uint32_t i = 0; i < r->result_count; i++)
         add_result(r, &r->weights[r->results[i].weight], r->results[i].slot);
-}
-
-/* Depth-first comes to what is above the first result first, in post-order to the table's: the
- * layers, unless the head has more (70B over data 2 and fsdp 32 of v5p: its product at 251 of 392,
- * the layers at 150; of 13 dumps all). v5e makes it beside the loss's gathers (24B over data 2 and
- * fsdp 16: 352 and 394). */
-static bool is_head_behind(const struct row *r)
-{
-    if (!is_head_alone(r) || r->result_count == 0 || hb_gathers_beside(r->lo))
-        return false;
-    return r->weights[r->results[0].weight].leaf[0] != r->lo->head;
 }
 
 /* --- the walk --- */
@@ -740,9 +760,18 @@ static void keep_event(struct hb_copies *c, const struct node *n)
     }
 }
 
+/* From the last on; of none behind all. */
+static uint32_t place_of(const struct walk *w, uint32_t node)
+{
+    uint32_t i = 0;
+    while (i < w->placed_count && w->placed[i] != node)
+        i++;
+    return i;
+}
+
 void hb_copies_find(struct hb_lower *lo)
 {
-    enum { PLACES = 7, OF_STATE = 5, OF_WEIGHT = 2 };
+    enum { PLACES = 9, OF_STATE = 5, OF_WEIGHT = 2 };
     struct row r = {.lo = lo,
                     .sequence = find_sequence(lo),
                     .loop = hb_accumulates(lo),
@@ -761,7 +790,6 @@ void hb_copies_find(struct hb_lower *lo)
         add_results(&r);
     lo->copies = hb_arena_alloc(lo->arena, 1, sizeof *lo->copies);
     lo->copies->list = r.sequence == HB_SEQUENCE_LIST;
-    lo->copies->head_behind = is_head_behind(&r);
     struct walk w = {.r = &r,
                      .ready = hb_arena_raw(lo->arena, r.count, sizeof(struct ready)),
                      .ends = hb_arena_raw(lo->arena, r.count, sizeof(uint32_t)),
@@ -774,4 +802,5 @@ void hb_copies_find(struct hb_lower *lo)
     lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
     for (uint32_t i = w.placed_count; i-- > 0;)
         keep_event(lo->copies, &r.nodes[w.placed[i]]);
+    lo->copies->head_behind = place_of(&w, r.head) < place_of(&w, r.layers);
 }

@@ -130,6 +130,7 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v5e",
      .host_flops = 15000,
      .host_passes = 100,
+     .host_sums = 7.29,
      .memory_bytes = (int64_t)16128 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -145,6 +146,7 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v5p",
      .host_flops = 12000,
      .host_passes = 130,
+     .host_sums = 14.58,
      .memory_bytes = (int64_t)98028 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -154,6 +156,7 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v6e",
      .host_flops = 29000,
      .host_passes = 229,
+     .host_sums = 14.58,
      .memory_bytes = (int64_t)31990 << 20,
      .head_ring_times = 2,
      .window_least = 6,
@@ -168,6 +171,7 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v7",
      .host_flops = 29000,
      .host_passes = 229,
+     .host_sums = 14.58,
      .memory_bytes = (int64_t)97020 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -180,6 +184,7 @@ static const struct hb_chip chips[] = {
     {.device = "tpu-v4",
      .host_flops = 12000,
      .host_passes = 130,
+     .host_sums = 7.29,
      .memory_bytes = (int64_t)31488 << 20,
      .head_ring_times = 1,
      .window_least = 10,
@@ -188,6 +193,7 @@ static const struct hb_chip chips[] = {
     {.device = "another TPU",
      .host_flops = 12000,
      .host_passes = 130,
+     .host_sums = 14.58,
      .head_ring_times = 1,
      .window_least = 10,
      .ring_lanes = 128,
@@ -205,8 +211,11 @@ const struct hb_chip *hb_chip_find(const char *device)
 
 const struct hb_chip *hb_habits_chip(const struct hb_spec *spec)
 {
-    static const struct hb_chip none = {
-        .device = "no TPU", .host_flops = 1, .host_passes = 1, .sorted_long = INT64_MAX};
+    static const struct hb_chip none = {.device = "no TPU",
+                                        .host_flops = 1,
+                                        .host_passes = 1,
+                                        .host_sums = 1,
+                                        .sorted_long = INT64_MAX};
     return spec->compiler == HB_XLA_TPU ? hb_chip_find(spec->hardware.device) : &none;
 }
 

@@ -72,9 +72,10 @@ struct hb_chip {
     bool masks_turned;
     bool updates_joined; /* of weights of a shape, behind an accumulation loop */
     bool longest_copy;   /* of copies to and from the host the longest ends last */
-    /* Of products, and bytes to and from the memory, while a byte is on its way to the host, as its
-     * scheduler takes them (its own log, vmodule latency_hiding_scheduler=5). */
-    double host_flops, host_passes;
+    /* Of products, bytes to and from the memory, and in f32 summed along a side of the torus, while
+     * a byte is on its way to the host, as its scheduler takes them (its own log, vmodule
+     * latency_hiding_scheduler=5). */
+    double host_flops, host_passes, host_sums;
     bool own_loss_at_once; /* MaxText's */
     bool fused_backward;   /* flash attention's backward pass is one kernel */
     int64_t recipes_block; /* the least that the chip's published recipes set as attention_block */

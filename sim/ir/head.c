@@ -436,7 +436,7 @@ bool hb_head_waits(const struct hb_lower *lo)
     if (hb_sequence_both_by_rows(lo) && hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_taken(lo) & (HB_GATHERS_POST | HB_GATHERS_DEPTH);
     if (is_tied_early(lo))
-        return false;
+        return lo->copies && lo->copies->head_behind;
     if (is_update_slow(lo) || hb_sequence_post_tensor(lo))
         return true;
     if (hb_sequence_tensor_known(lo))
