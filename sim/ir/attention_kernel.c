@@ -239,7 +239,7 @@ static void hold_block(const struct hb_lower *lo, struct hb_step_op *s,
     struct hb_shape wide = s->scratch[0], narrow = s->scratch[1];
     bool grouped = h->q != h->kv;
     /* ep2pp4/good,replicate: three of f32[64,4096,2048] at 1413. */
-    bool stage = lo->spec->stack.form == HB_FORM_LOOP && lo->expert_batch != HB_EXPERTS_GATHERED;
+    bool stage = hb_is_unrolled(lo) && lo->expert_batch != HB_EXPERTS_GATHERED;
     s->back_scratch[0] = s->back_scratch[1] = wide;
     s->back_scratch[2] = grouped && !stage ? wide : narrow;
     s->back_scratch[3] = narrow;

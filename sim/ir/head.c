@@ -14,11 +14,6 @@ static bool over_tensor(const struct hb_lower *lo)
     return hb_ways(lo, HB_AX_TENSOR) > 1;
 }
 
-static bool over_data(const struct hb_lower *lo)
-{
-    return hb_ways(lo, HB_AX_DATA) > 1;
-}
-
 static bool is_tied(const struct hb_lower *lo)
 {
     return lo->spec->model.tied_embeddings;
@@ -131,7 +126,8 @@ static bool is_split_twice(const struct hb_lower *lo)
  * layers over fsdp and data (llama3-8b, v5p, 4 and 4: the gradient at 244 of 497). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
-    bool split = over_data(lo) && !lo->spec->sharding.optimizer_over_data && !hb_begins_mixed(lo);
+    bool split = hb_ways(lo, HB_AX_DATA) > 1 && !lo->spec->sharding.optimizer_over_data &&
+                 !hb_begins_mixed(lo);
     return hb_in_rings(lo) ? is_split_twice(lo) : keeps_nothing(lo) && !split;
 }
 
@@ -295,7 +291,7 @@ static bool waits_by_weights(const struct hb_lower *lo)
         return true;
     if (hb_head_own_rule(lo) && is_own_rule_late(lo))
         return true;
-    if (over_data(lo) || hb_begins_mixed(lo))
+    if (hb_ways(lo, HB_AX_DATA) > 1 || hb_begins_mixed(lo))
         return false;
     if (ring)
         return is_ring_late(lo);

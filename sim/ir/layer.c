@@ -198,8 +198,7 @@ void hb_layer_leaves(struct hb_lower *lo, const struct hb_block *block, const ch
 
 bool hb_layer_keeps_wide(const struct hb_lower *lo, const struct hb_layer *y)
 {
-    return hb_in_rings(lo) && lo->spec->stack.form == HB_FORM_LOOP &&
-           y->block->remat.policy == HB_POLICY_NONE;
+    return hb_in_rings(lo) && hb_is_unrolled(lo) && y->block->remat.policy == HB_POLICY_NONE;
 }
 
 /* remat none under a scan keeps the f32 input and the f32 normalised value of each norm

@@ -313,6 +313,11 @@ static inline bool hb_in_short_ring(const struct hb_lower *lo)
     return hb_fsdp_ways(lo, false) < SHORT_RING;
 }
 
+static inline bool hb_is_unrolled(const struct hb_lower *lo)
+{
+    return lo->spec->stack.form == HB_FORM_LOOP;
+}
+
 /* --- leaf.c --- */
 uint32_t hb_leaf_add(struct hb_lower *lo, struct hb_leaf leaf);
 void hb_leaf_arguments(struct hb_lower *lo);

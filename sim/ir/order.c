@@ -108,8 +108,7 @@ bool hb_order_dot_narrow(const struct hb_lower *lo)
 bool hb_order_depth(const struct hb_lower *lo)
 {
     return lo->habits->recompute_first && !lo->habits->gathers_timed &&
-           hb_ways(lo, HB_AX_TENSOR) == 1 && lo->spec->stack.form == HB_FORM_LOOP &&
-           hb_fsdp_ways(lo, false) > 1;
+           hb_ways(lo, HB_AX_TENSOR) == 1 && hb_is_unrolled(lo) && hb_fsdp_ways(lo, false) > 1;
 }
 
 bool hb_order_head_waits(const struct hb_lower *lo)

@@ -96,7 +96,7 @@ void hb_stack_leaves(struct hb_lower *lo, struct hb_stack_plan *plan)
         const struct hb_block *b = &lo->spec->model.blocks[i];
         if (b->pipelined && hb_ways(lo, HB_AX_PIPELINE) > 1)
             continue;
-        if (lo->spec->stack.form == HB_FORM_LOOP)
+        if (hb_is_unrolled(lo))
             unrolled_leaves(lo, plan, b);
         else if (lo->spec->stack.unroll >= hb_block_steps(b))
             merged_leaves(lo, plan, b);

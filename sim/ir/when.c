@@ -39,13 +39,15 @@ static bool is_summed_apart(const struct hb_body *b, const struct hb_leaf *l)
     return is_gathered_experts(b, l) && hb_layer_sorts_rows(&b->y->block->moe) && b->own_stacks;
 }
 
-/* On v6e rings of dense layers' weights whose columns are split do not wait for the unrolled
- * layers, but in a loop over microbatches (mistral-7b of 8 layers, fsdp 16: w_down's and wo's in
- * their layer, others behind all; qwen3-4b in four microbatches, over 4 and v5p: all behind). */
+/* On v6e rings of dense layers' weights whose columns are split into whole lanes do not wait for
+ * the unrolled layers, but in a loop over microbatches (four layers over 16, 4,096 and 6,144 wide:
+ * w_down's and wo's in their layer, others behind all; 5,120 and 7,168 wide, parts of 320 and 448:
+ * all behind, as qwen3-4b in four microbatches, over 4 and v5p). */
 static bool is_ring_at_once(const struct hb_body *b, const struct hb_leaf *l)
 {
     bool dense = !hb_block_mixes(b->y->block);
     return b->lo->chip->ring_columns_at_once && l->gather_dim > 0 && dense &&
+           l->dim[l->gather_dim].size / l->fsdp_ways % HB_TPU_LANES == 0 &&
            !hb_accumulates(b->lo) && hb_weight_ring_room(b->lo, l) > 0;
 }
 
