@@ -457,10 +457,12 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo)
 }
 
 /* 16 layers of 4,096, data 4 and fsdp 16, four microbatches: of 128,256 words (1,002 lanes) v5p
- * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]. */
+ * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]. So do all over a
+ * sequence axis, before that of both (olmo2-7b, v6e, fsdp 8 and sequence 2: f32[512,100352]). */
 bool hb_weight_head_scattered(const struct hb_lower *lo)
 {
-    bool apart = hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1;
+    bool apart = (hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1) ||
+                 lo->local.seq < lo->spec->batch.seq;
     bool plain = hb_weight_gathers_plain(lo) && lo->local.vocab % HB_TPU_LANES == 0;
     return (plain || apart) && has_windows(lo, lo->local.vocab);
 }
