@@ -110,25 +110,16 @@ bool hb_head_goes_round(const struct hb_lower *lo)
     return hb_head_ring(lo) && !hb_in_short_ring(lo);
 }
 
-static int64_t bytes_of(struct hb_shape s)
-{
-    return hb_shape_plain_bytes(&s);
-}
-
-/* Weights over two axes (llama3-8b/fsdp4_tp2: bf16 logits to the end; not tensor 8). */
-static bool is_split_twice(const struct hb_lower *lo)
-{
-    return over_tensor(lo) || hb_ways(lo, HB_AX_SEQUENCE) > 1;
-}
-
 /* What the layers keep makes no difference where the sequence or the features are split, too
- * (save_out_proj, fsdp64 and context 2); experts between rings do not wait, nor gathers of dense
- * layers over fsdp and data (llama3-8b, v5p, 4 and 4: the gradient at 244 of 497). */
+ * (save_out_proj, fsdp64 and context 2; llama3-8b/fsdp4_tp2: bf16 logits to the end); experts
+ * between rings do not wait, nor gathers of dense layers over fsdp and data (llama3-8b, v5p, 4 and
+ * 4: the gradient at 244 of 497). */
 static bool is_own_rule_late(const struct hb_lower *lo)
 {
     bool split = hb_ways(lo, HB_AX_DATA) > 1 && !lo->spec->sharding.optimizer_over_data &&
                  !hb_begins_mixed(lo);
-    return hb_in_rings(lo) ? is_split_twice(lo) : keeps_nothing(lo) && !split;
+    bool twice = over_tensor(lo) || hb_ways(lo, HB_AX_SEQUENCE) > 1;
+    return hb_in_rings(lo) ? twice : keeps_nothing(lo) && !split;
 }
 
 /* Sparse cores gather what a table's gradient adds up by word, where a device has more rows than
@@ -206,7 +197,9 @@ static bool is_ring_late(const struct hb_lower *lo)
 
 /* Between rings of four logits wait beside tensor parallelism from 16384 tokens on (v5e4x4,f4t4;
  * not ring/f4t4, 8192, nor in an accumulation loop), without it where a device has one sequence, as
- * in longer rings (gate/v5e,f4: f32[4096,32000] through the layers; not gate/f4,b4,P8). */
+ * in longer rings (gate/v5e,f4: f32[4096,32000] through the layers; not gate/f4,b4,P8). Where
+ * layers send, beside tensor those of 4096 tokens do, tied or not (llama3.2-3b over 4 and 4 of v6e,
+ * v on the host: f32 to 1842 of 2870; not of 8192 to 32768, nor where nothing is sent). */
 static bool is_short_ring_late(const struct hb_lower *lo)
 {
     if (over_tensor(lo))
@@ -375,6 +368,11 @@ bool hb_head_copy_waits(const struct hb_lower *lo)
     return is_sequence(lo, HB_SEQUENCE_LIST);
 }
 
+static int64_t bytes_of(struct hb_shape s)
+{
+    return hb_shape_plain_bytes(&s);
+}
+
 /* Arguments and matrices of the layers, with their copies and gradients. It is asked often. */
 static int64_t weight_bytes(const struct hb_lower *lo)
 {
@@ -429,6 +427,9 @@ bool hb_head_waits(const struct hb_lower *lo)
         return is_behind(lo);
     if (keeps_and_fetches(lo) || is_ring_behind(lo))
         return true;
+    bool short_ring = hb_in_rings(lo) && hb_in_short_ring(lo) && over_tensor(lo);
+    if (short_ring && hb_sends(lo, lo->spec->model.block_count - 1) && !hb_accumulates(lo))
+        return lo->local.tokens <= POSTPONE_RING_TOKENS;
     if (hb_sequence_both_by_rows(lo) && hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_taken(lo) & (HB_GATHERS_POST | HB_GATHERS_DEPTH);
     if (is_tied_early(lo))

@@ -135,9 +135,8 @@ static double ring_bytes(const struct hb_lower *lo)
 enum { RING_PARTS = 3 };
 
 /* In a loop over microbatches the logits' gradient alone waits in post-order (list, depth, post on
- * v6e: phi-4 over 16 with 8192 tokens 26.03 26.40 24.95 GiB, here 26.03 26.48 24.94). Of layers
- * side by side depth-first alone makes each weight's gradient before it goes on (phi-4 of 12 layers
- * over 16 of v5p, 33.28 16.63 47.23). */
+ * v6e: phi-4 over 16 with 8192 tokens 26.03 26.40 24.95 GiB, here 26.03 26.48 24.94). Unrolled,
+ * depth-first alone ends each weight's gradient at once (12 layers of v5p 33.28 16.63 47.23). */
 static enum hb_sequence find_rings(const struct hb_lower *lo)
 {
     if (hb_is_unrolled(lo))
