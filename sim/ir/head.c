@@ -199,7 +199,7 @@ static bool is_ring_late(const struct hb_lower *lo)
  * not ring/f4t4, 8192, nor in an accumulation loop), without it where a device has one sequence, as
  * in longer rings (gate/v5e,f4: f32[4096,32000] through the layers; not gate/f4,b4,P8). Where
  * layers send, beside tensor those of 4096 tokens do, tied or not (llama3.2-3b over 4 and 4 of v6e,
- * v on the host: f32 to 1842 of 2870; not of 8192 to 32768, nor where nothing is sent). */
+ * v on the host: f32 to 1842 of 2870; not of 16384 or 32768, on v5e, nor if none is sent). */
 static bool is_short_ring_late(const struct hb_lower *lo)
 {
     if (over_tensor(lo))
@@ -429,7 +429,7 @@ bool hb_head_waits(const struct hb_lower *lo)
         return true;
     bool short_ring = hb_in_rings(lo) && hb_in_short_ring(lo) && over_tensor(lo);
     if (short_ring && hb_sends(lo, lo->spec->model.block_count - 1) && !hb_accumulates(lo))
-        return lo->local.tokens <= POSTPONE_RING_TOKENS;
+        return is_behind(lo) && lo->local.tokens <= POSTPONE_RING_TOKENS;
     if (hb_sequence_both_by_rows(lo) && hb_sequence_gathers_known(lo))
         return hb_sequence_gathers_taken(lo) & (HB_GATHERS_POST | HB_GATHERS_DEPTH);
     if (is_tied_early(lo))
