@@ -64,7 +64,7 @@ static struct hb_shape dq_parts(const struct hb_lower *lo, const struct hb_atten
                                 const struct hb_attention_heads *h)
 {
     bool tokamax = a->flash == HB_FLASH_TOKAMAX;
-    if ((!tokamax && !a->fused_backward) || !lo->habits->attention_split)
+    if (!tokamax && !a->fused_backward)
         return (struct hb_shape){.rank = 0};
     int64_t block = lo->habits->attention_block;
     int64_t parts = a->dq_parts ? a->dq_parts : hb_div_up(h->kv_seq, block);
@@ -215,7 +215,7 @@ static int naive(struct hb_lower *lo, struct hb_layer *y, const struct hb_attent
     /* tiny/base: f32 scores and one set of bf16 probabilities; a second where XLA:GPU's product has
      * no batch, of one sequence and one head of keys (gemma-2b over fsdp 16 and sequence 2:
      * gemm_fusion_dot.99, bf16[65536,16384], beside input_convert_transpose_fusion). */
-    product.grad_in_place = h->batch * h->kv > 1 || lo->habits->naive_score_copies == 1;
+    product.grad_in_place = h->batch * h->kv > 1;
     return hb_layer_make(lo, y, ctx, product);
 }
 

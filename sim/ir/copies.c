@@ -348,15 +348,14 @@ static uint32_t head_product(struct row *r)
 }
 
 /* The head's gradient summed over fsdp, in f32 each device's part or in bf16 the whole, which takes
- * twice as long, along all sides of the slice's torus at once, both of a square of four, else one
- * (f32[4096,128256] over 4 of v5p 72.0, over 2 144.1 MB of the host's link, f32[4096,16000] over 16
- * of v6e 18.0, bf16[4096,32000] over 64 of v5p 12.0). */
+ * twice as long, along all sides of a whole slice's torus at once, else one (f32[4096,128256] over
+ * 4 of v5p 72.0, over 2 144.1 MB of the host's link, f32[4096,16000] over 16 of v6e 18.0,
+ * bf16[4096,32000] over 64 of v5p 12.0). */
 static double sum_cost(const struct hb_lower *lo)
 {
-    bool flat = lo->chip->flat;
     int64_t ways = hb_fsdp_ways(lo, false);
-    bool whole = ways == lo->spec->hardware.count, square = ways == 4 && (whole || !flat);
-    double sides = whole && ways > 4 ? (flat ? 2 : 3) : square ? 2 : 1;
+    bool whole = ways == lo->spec->hardware.count;
+    double sides = !whole ? 1 : lo->chip->flat || ways < 8 ? 2 : 3;
     return 2 * (double)table_bytes(lo) / lo->chip->host_sums / sides;
 }
 
@@ -760,15 +759,6 @@ static void keep_event(struct hb_copies *c, const struct node *n)
     }
 }
 
-/* From the last on; of none behind all. */
-static uint32_t place_of(const struct walk *w, uint32_t node)
-{
-    uint32_t i = 0;
-    while (i < w->placed_count && w->placed[i] != node)
-        i++;
-    return i;
-}
-
 void hb_copies_find(struct hb_lower *lo)
 {
     enum { PLACES = 9, OF_STATE = 5, OF_WEIGHT = 2 };
@@ -800,7 +790,8 @@ void hb_copies_find(struct hb_lower *lo)
     while (w.ready_count + w.end_count > 0)
         place(&w, take_best(&w));
     lo->copies->events = hb_arena_raw(lo->arena, 2 * (size_t)r.count, sizeof *lo->copies->events);
-    for (uint32_t i = w.placed_count; i-- > 0;)
+    for (uint32_t i = w.placed_count, behind = 0; i-- > 0; behind |= w.placed[i] == r.layers) {
         keep_event(lo->copies, &r.nodes[w.placed[i]]);
-    lo->copies->head_behind = place_of(&w, r.head) < place_of(&w, r.layers);
+        lo->copies->head_behind |= behind && w.placed[i] == r.head;
+    }
 }

@@ -187,7 +187,7 @@ static bool is_ring_late(const struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
     if (!hb_head_own_loss(lo))
-        return hb_fsdp_ways(lo, false) >= POSTPONE_WAYS && !is_ring_early(lo);
+        return !is_ring_early(lo);
     /* deepseek2-16b/base: logits wait where a scan of experts follows one of dense layers. On v5p
      * one scan's never do, however few the tokens (llama3-8b/s2048: none), but behind unrolled
      * layers, whose rings come last of all, does the head's (llama3-8b/L4_noscan). */

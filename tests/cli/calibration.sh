@@ -42,7 +42,7 @@ while read -r compiler most; do
 done <<END
 tpu 19.4
 cuda 13.2
-rocm 11
+rocm 11.2
 END
 
 # Of the records that the table is from, those outside were counted when it was made: once a change

@@ -45,7 +45,7 @@ peak=$(number peak_bytes)
 
 # What is faster and refused for memory: each is what simulate says of it, and needs more than the
 # one before it.
-expect 0 hbmsim plan "$work/small.yaml" --json --budget 261743360
+expect 0 hbmsim plan "$work/small.yaml" --json --budget 264000000
 cp "$work/out" "$work/refused.json"
 cat >"$work/refused.py" <<'END'
 import json, subprocess, sys
@@ -76,7 +76,7 @@ for r in [r for r in (answer["roomier"], fast) if r]:
 END
 expect 0 python3 "$work/refused.py" "$work/refused.json" "$HBMSIM"
 out_has 3
-expect 0 hbmsim plan "$work/small.yaml" --budget 261743360
+expect 0 hbmsim plan "$work/small.yaml" --budget 264000000
 out_has 'Faster, and refused for memory:'
 out_has ' MiB too much)'
 # Hardly slower, and smaller: what is taken, unless speed is preferred or the budget is to be filled.
