@@ -348,10 +348,10 @@ uint32_t hb_weight_use(struct hb_lower *lo, uint32_t leaf)
     if (l->gathered != HB_NONE)
         return l->gathered;
     uint32_t source = l->cast != HB_NONE ? l->cast : l->arg;
-    if (l->kept != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
-        source = l->kept;
     if (l->transposed != HB_NONE)
         source = l->transposed;
+    if (l->kept != HB_NONE && lo->phase == HB_PHASE_BACKWARD)
+        source = l->kept;
     /* What is sent comes out of the stack of kept casts as well. */
     if (is_sliced(lo, l) || l->kept != HB_NONE || (l->cast == HB_NONE && needs_cast(lo, l)))
         source = cast_slice(lo, l, source);
