@@ -401,22 +401,32 @@ static void test_nothing_lies_around(void **state)
     unit_end(&u);
 }
 
+/* The plan of a model over 32 v5e. */
+static struct hb_plan plan_on_v5e(struct unit *u, const char *model, int seq)
+{
+    char text[256];
+    struct drawn d;
+    (void)snprintf(text, sizeof text,
+                   "model: {preset: %s}\n"
+                   "batch: {global: 64, seq: %d}\n"
+                   "mesh: {fsdp: 32}\n"
+                   "hardware: {device: tpu-v5e, count: 32}\n"
+                   "compiler: xla-tpu\n",
+                   model, seq);
+    assert_true(find_plan(u, text, &d) && d.plan.found);
+    return d.plan;
+}
+
 /* A run of two layers on XLA:TPU has no price: it is found all the same. */
 static void test_runs_of_two(void **state)
 {
     (void)state;
-    static const char text[] = "model: {preset: llama3.2-1b}\n"
-                               "batch: {global: 64, seq: 8192}\n"
-                               "mesh: {fsdp: 32}\n"
-                               "hardware: {device: tpu-v5e, count: 32}\n"
-                               "compiler: xla-tpu\n";
     struct unit u;
-    struct drawn d;
     unit_start(&u);
-    assert_true(find_plan(&u, text, &d) && d.plan.found);
+    struct hb_plan plan = plan_on_v5e(&u, "llama3.2-1b", 8192);
     int32_t least = INT32_MAX;
-    for (uint32_t i = 0; i < d.plan.best.run_count; i++)
-        least = d.plan.best.runs[i].steps < least ? d.plan.best.runs[i].steps : least;
+    for (uint32_t i = 0; i < plan.best.run_count; i++)
+        least = plan.best.runs[i].steps < least ? plan.best.runs[i].steps : least;
     assert_int_equal(least, 2);
     unit_end(&u);
 }
@@ -426,16 +436,10 @@ static void test_runs_of_two(void **state)
 static void test_beside_a_turned_stack(void **state)
 {
     (void)state;
-    static const char text[] = "model: {preset: llama3-8b}\n"
-                               "batch: {global: 64, seq: 4096}\n"
-                               "mesh: {fsdp: 32}\n"
-                               "hardware: {device: tpu-v5e, count: 32}\n"
-                               "compiler: xla-tpu\n";
     struct unit u;
-    struct drawn d;
     unit_start(&u);
-    assert_true(find_plan(&u, text, &d) && d.plan.found);
-    assert_true(d.plan.best.value < 11600); /* ns a token; 11683 without those prices */
+    struct hb_plan plan = plan_on_v5e(&u, "llama3-8b", 4096);
+    assert_true(plan.best.value < 11600); /* ns a token; 11683 without those prices */
     unit_end(&u);
 }
 
