@@ -285,3 +285,8 @@ bool hb_updates_wait(const struct hb_lower *lo)
 {
     return lo->spec->optimizer.clip || hb_accumulates(lo);
 }
+
+bool hb_updates_together(const struct hb_lower *lo)
+{
+    return hb_updates_wait(lo) || lo->spec->optimizer.name == HB_OPT_MUON;
+}

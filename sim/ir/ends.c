@@ -6,6 +6,7 @@
 #include "sim/ir/chunks.h"
 #include "sim/ir/head.h"
 #include "sim/ir/loss.h"
+#include "sim/ir/optim.h"
 #include "sim/ir/order.h"
 #include "sim/ir/weight.h"
 
@@ -164,6 +165,8 @@ static struct hb_shape table_grad_shape(const struct hb_lower *lo)
     struct hb_shape s =
         hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute, hb_order_rows_stay(lo));
     s.dim[0] = hb_order_words(lo);
+    if (hb_order_rows_stay(lo))
+        s.dim[1] = hb_div_up(s.dim[1], s.dim[0] / lo->local.vocab);
     return s;
 }
 
@@ -298,6 +301,8 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
     /* XLA:TPU scatters the table's gradient before it makes a head's that waits (ring/dl,f64,b2,
      * v128k,ce=onehot: at 680, the head's at 717). */
     bool first = is_looked_up(lo) && lo->positions == HB_NONE;
+    if (!ends->head_done)
+        hb_optim_update_layers(lo);
     if (first)
         scatter_table(lo, ends, grad);
     /* XLA:TPU adds the gradients of layers and table to those of the microbatches before, where the
@@ -309,6 +314,8 @@ void hb_ends_finish(struct hb_lower *lo, struct hb_ends *ends, uint32_t grad)
         hb_weight_accumulate(lo, true);
         head->added = ends->head_done;
     }
+    if (first)
+        hb_optim_update_table(lo);
     hb_loss_finish(lo, ends);
     if (lo->positions != HB_NONE) {
         struct hb_leaf *table = &lo->leaves[lo->positions];

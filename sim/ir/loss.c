@@ -364,7 +364,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * beside it), between plain gathers too, but on v5p and where words are split. */
     bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
     bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
-    bool over = data && (hb_gathers_late(lo) || (plain && !scattered && !hb_accumulates(lo)));
+    bool over = data && (hb_gathers_late(lo) || plain) && !scattered && !hb_accumulates(lo);
     uint32_t sum =
         same || narrow || over
             ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)

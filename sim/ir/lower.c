@@ -87,17 +87,19 @@ static enum hb_weight_mode find_mode(struct hb_lower *lo)
     return may && !apart && (side || f >= RING_MIN) ? HB_WEIGHT_RING : HB_WEIGHT_GATHER;
 }
 
-/* On v5p gathers over 64 devices and more are sums of zero-padded tensors (8B64/base: two whole
- * bf16[4096,14336] at each gather, whatever the width of a shard; mix/gate/f48,d6k: one). On
- * v5e they run beside the products, and the whole gradients wait for their sums (70B/base). */
+/* On v5p gathers over all devices, 64 and more, are sums of zero-padded tensors (8B64/base: two
+ * whole bf16[4096,14336] at each gather, whatever the width of a shard; mix/gate/f48,d6k: one; over
+ * 64 and 128 beside data 2 and 4 or tensor 2 and 4 none of seven, an expert axis neither). On v5e
+ * they run beside the products, and the whole gradients wait for their sums (70B/base). */
 enum { PADDED_WAYS = 64 };
 
 static enum hb_gather_form find_form(const struct hb_lower *lo)
 {
-    int64_t ways = hb_ways(lo, HB_AX_FSDP);
+    int64_t ways = hb_fsdp_ways(lo, false);
     if (!lo->habits->rings || !hb_gathers_weights(lo))
         return HB_GATHER_PLAIN;
-    if (lo->chip->gathers_padded && ways >= PADDED_WAYS)
+    bool all = ways == lo->spec->hardware.count;
+    if (lo->chip->gathers_padded && ways >= PADDED_WAYS && all)
         return HB_GATHER_PADDED;
     if (lo->chip->gathers_beside)
         return HB_GATHER_BESIDE;
@@ -131,12 +133,11 @@ static void add_inputs(struct hb_lower *lo)
 static void fuse_updates(struct hb_lower *lo)
 {
     const struct hb_spec *s = lo->spec;
-    bool whole = hb_updates_wait(lo) || s->optimizer.name == HB_OPT_MUON;
-    bool waits = whole || lo->local.batch_ways > 1;
+    bool waits = hb_updates_together(lo) || lo->local.batch_ways > 1;
     for (uint32_t i = 0; i < lo->leaf_count && !waits; i++)
         lo->leaves[i].grad_fused = !lo->leaves[i].stack[0];
     lo->leaves[lo->head].grad_fused =
-        !waits && !s->model.tied_embeddings && s->model.mtp == 0 && !hb_habits_ordered(s);
+        !waits && lo->head != lo->embed && s->model.mtp == 0 && !hb_habits_ordered(s);
 }
 
 static void add_accumulators(struct hb_lower *lo)

@@ -78,6 +78,7 @@ struct hb_leaf {
     int muon_passes;        /* of its iteration, done */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     bool added;             /* this microbatch's gradient, to that */
+    bool updated;           /* already, ahead of the others */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t expert_ways;    /* gathered over as many in its first dimension, too; 0: not */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */
@@ -302,6 +303,8 @@ bool hb_alone(const struct hb_lower *lo);
 bool hb_gathers_labels(const struct hb_lower *lo);
 /* Whether no update can follow its gradient at once: a norm or a sum of several steps is due. */
 bool hb_updates_wait(const struct hb_lower *lo);
+/* The same, or Muon's whole matrices. */
+bool hb_updates_together(const struct hb_lower *lo);
 /* Over how many devices fsdp (and what is split along with it) divides a weight. */
 int64_t hb_fsdp_ways(const struct hb_lower *lo, bool expert);
 /* A ring of four is no loop (mistral-7b, v5e, fsdp 4 and tensor 4). Of the head's there is no copy

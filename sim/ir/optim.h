@@ -11,6 +11,10 @@ void hb_optim_order(struct hb_lower *lo);
 void hb_optim_fetch_before_loss(struct hb_lower *lo);
 void hb_optim_fetch_first(struct hb_lower *lo);
 void hb_optim_fetch(struct hb_lower *lo);
+/* What comes before a head's gradient that waits, where XLA:TPU's order has it so: the layers, then
+ * the table. */
+void hb_optim_update_layers(struct hb_lower *lo);
+void hb_optim_update_table(struct hb_lower *lo);
 void hb_optim_update(struct hb_lower *lo);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "sim/ir/moe_experts.h"
+#include "sim/ir/sequence.h"
 #include "sim/ir/spread.h"
 #include "sim/ir/weight.h"
 
@@ -160,8 +161,9 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_LATE;
     bool padded = hb_gathers_padded(lo), late = hb_gathers_late(lo);
     bool mlp = padded && l->held;
-    if ((padded || late) && !(mlp && postpones_attention(b)) && b->y->values[s->in[0]].fused &&
-        l->gather_dim == 1)
+    bool depth = hb_sequence_gathers_taken(lo) & HB_GATHERS_DEPTH; /* down to the input first */
+    if ((padded || (late && !depth)) && !(mlp && postpones_attention(b)) &&
+        b->y->values[s->in[0]].fused && l->gather_dim == 1)
         return HB_WHEN_FIRST;
     bool waits = late || mlp, in_unit = waits && b->y->block->unit > 1;
     b->lo->unit_waits |= in_unit;
