@@ -15,8 +15,7 @@
  *   stands before; and of equals the last in the row.
  *
  * The layers' loop, which has collectives in it, counts as an end where its time has come. Times
- * are the compiler's own, as its log tells them (vmodule latency_hiding_scheduler=5): 70B over data
- * 2 and fsdp 32 of v5p has its loop at 5739 MiB of the host's link before the end, here 5729. */
+ * are the compiler's own, as its log tells them (vmodule latency_hiding_scheduler=5). */
 #include "sim/ir/copies.h"
 
 #include <math.h>
@@ -32,8 +31,7 @@
 #include "sim/ir/weight.h"
 
 static const double LONG = 1e18; /* over any copy: the layers' way */
-/* A copy of less takes as long (24 modules with microbatches: pairs of copies in the order of the
- * schedule 99.1 of 100, without it 97.0). */
+/* A copy of less takes as long (24 modules: pairs of copies in order 99.1 of 100, else 97.0). */
 static const double LEAST_BYTES = 3 << 20;
 
 enum {
@@ -77,8 +75,7 @@ static enum rank rank_of(const struct hb_lower *lo, uint32_t i)
 
 enum node_kind { GRADIENT, LOSS, LAYERS, FETCH, FETCHED, UPDATE, SEND, SENT };
 
-/* States of the two weights that an update may be of, one behind the other. An update of all that
- * none makes alone is 0, else it is the one that it makes. */
+/* States of an update's two weights, in a row; the update of all that none makes alone is 0. */
 enum { SLOTS = 2 * HB_LEAF_STATES };
 
 /* An op of the row. */
@@ -239,8 +236,7 @@ static void know_states(struct hb_lower *lo, struct weight *w)
 }
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
- * their names from the last on (wu with wg, wv with wk, wq with wo where these are square, and with
- * wv where all heads have keys; and one over sequence 2; none on v5e and v5p). */
+ * their names from the last on (wu with wg, wv with wk, wq with wo where these are square). */
 static void join_mates(struct row *r)
 {
     if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
@@ -349,8 +345,7 @@ static uint32_t head_product(struct row *r)
 
 /* The head's gradient summed over fsdp, in f32 each device's part or in bf16 the whole, which takes
  * twice as long, along all sides of a whole slice's torus at once, else one (f32[4096,128256] over
- * 4 of v5p 72.0, over 2 144.1 MB of the host's link, f32[4096,16000] over 16 of v6e 18.0,
- * bf16[4096,32000] over 64 of v5p 12.0). */
+ * 4 of v5p 72.0 MB of the host's link, over 2 144.1, bf16[4096,32000] over 64 12.0). */
 static double sum_cost(const struct hb_lower *lo)
 {
     int64_t ways = hb_fsdp_ways(lo, false);
@@ -475,22 +470,19 @@ static uint32_t end_of_size(const struct row *r, uint32_t first)
 
 /* A list begins with what needs nothing, the smallest first: copies from the host, and what the
  * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
- * room for all layers' inputs (qwen3-30b on v5p, outer blocks of 400 MiB in all: 96 MiB before it,
- * 2304 behind; mixtral, 2048: 896 before it; over 32, e_down's accumulator in rows of lanes, 2304:
- * all moments of 1152 before it). Behind that loop come those of less than the f32 logits, and of
- * less than the largest zeros of the next (8B over 4 of v5p, logits of 2004 MiB: moments of 1792
- * between the loops; 7B, 500 and zeros of 1376: those of 1376 behind both). */
-static bool is_early(const struct row *r, uint32_t first)
+ * room for all layers' inputs (mixtral on v5p, 2048 MiB in all: 896 before it). Behind that loop
+ * come those of less than the f32 logits, or the largest zeros of the next (8B over 4, 2004: 1792).
+ */
+static int64_t early_bytes(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
-    int64_t own = hb_leaf_all_bytes(lo, r->weights[first].leaf[0]);
     int64_t most = r->loop || hb_in_chunks(lo) ? 0 : hb_logit_bytes(lo, 4);
     int bits = hb_dtype_bits(hb_weight_grad_dtype(lo));
     for (uint32_t i = 0; i < lo->leaf_count; i++) {
         int64_t zeros = lo->leaves[i].end ? 0 : hb_leaf_all_bytes(lo, i) / 32 * bits;
         most = hb_larger(most, r->loop ? lo->p->bufs[lo->leaves[i].accum].bytes : zeros);
     }
-    return own < most || (!r->loop && own <= lo->input_bytes);
+    return r->loop ? most : hb_larger(most, hb_add_sat(lo->input_bytes, 1));
 }
 
 /* Of both weights of each update from one on. */
@@ -503,9 +495,11 @@ static void fetch_states(struct row *r, uint32_t first, uint32_t end, int state)
 
 static void fetch_early(struct row *r)
 {
+    int64_t most = early_bytes(r);
     for (uint32_t i = 0, end; i < r->weight_count; i = end) {
+        bool early = hb_leaf_all_bytes(r->lo, r->weights[i].leaf[0]) < most;
         end = end_of_size(r, i);
-        for (int k = 0; k < HB_LEAF_STATES && is_early(r, i); k++)
+        for (int k = 0; k < HB_LEAF_STATES && early; k++)
             fetch_states(r, i, end, k);
     }
 }
@@ -562,13 +556,22 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
         return hb_add_sat(r->forward, holds_norm(lo) ? forms : 0);
     }
     /* The logits are above the head's product along two ways and more, all sums of which end at
-     * what was made so far: where that is little else it is the first of all (1,024 wide, four
-     * layers, 32,000 words, tensor 8: the product at 134, the layers at 194; 32: 233, 180). */
+     * what was made so far: where that is little else it is the first of all (four layers of 1,024,
+     * 32,000 words, tensor 8: the product at 134, the layers at 194). */
     if (is_head_alone(r) && leaf == lo->head && hb_mul_sat(2, r->forward) > r->made)
         return r->made;
-    if (!r->loop && leaf == lo->head)
-        return hb_head_ring(lo) ? hb_add_sat(r->begun, hb_logit_bytes(lo, 4)) : r->forward;
-    return r->begun;
+    if (r->loop || leaf != lo->head)
+        return r->begun;
+    bool ring = hb_head_ring(lo) && !hb_in_chunks(lo);
+    return ring ? hb_add_sat(r->begun, hb_logit_bytes(lo, 4)) : r->forward;
+}
+
+/* Rings of sums behind the layers' loop have so much above them that it is not told apart: those of
+ * a trip that is taken out, and v6e's. Else larger weights come first (8B over 8 and 16 of v5p in 4
+ * chunks: w_down, table, gate, up, wo ..., the head behind the loop that adds up the loss). */
+static bool is_ring_outside(const struct hb_lower *lo)
+{
+    return hb_offloads(lo) || lo->chip->ring_columns_at_once;
 }
 
 /* What is above an update: users but one of each op, and bytes, along every path and so often more
@@ -593,7 +596,7 @@ static void weigh_update(struct row *r, struct weight *w, int update)
         users += makes + 2 * (update_of(w, slot) != 0); /* of the state, of its gradient */
     }
     w->users[update] = r->waits ? 0 : users;
-    bool late = sums_late(r) && w->leaf[0] != r->lo->head;
+    bool late = sums_late(r) && is_ring_outside(r->lo) && w->leaf[0] != r->lo->head;
     w->above[update] = late || own > r->made ? r->made : own;
     if (makes_head(r) && !is_head_alone(r) && !r->waits && r->lo->leaves[w->leaf[0]].end)
         w->above[update] = INT64_MAX / 2 - (w->leaf[0] == r->lo->embed);

@@ -274,8 +274,7 @@ static uint32_t *update_order(struct hb_lower *lo)
 
 static bool updates_early(const struct hb_lower *lo)
 {
-    return lo->habits->rings && !hb_updates_together(lo) && !hb_copies_queued(lo) &&
-           lo->head != lo->embed;
+    return !hb_updates_together(lo) && !hb_copies_queued(lo) && lo->head != lo->embed;
 }
 
 static void update_early(struct hb_lower *lo, struct hb_leaf *l)
