@@ -293,7 +293,9 @@ static int find_gathers(const struct hb_lower *lo)
     bool alone = lo->local.batch == 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
     bool inputs = !loop && keeps_inputs(lo), waits = !loop && alone;
     double parts = hb_weight_head_scattered(lo) ? 0 : head;
-    double depth = s.kept + whole + held + (waits ? 0 : loop ? parts : 2 * head);
+    bool data = hb_gathers_late(lo) && hb_order_rows_beside(lo); /* in its place, or scattered */
+    double sums = loop || (data && hb_accumulates(lo)) ? parts : data ? 0 : 2 * head;
+    double depth = s.kept + whole + held + (waits ? 0 : sums);
     depth = fmax(depth, waits ? back + whole : back);
     double post = fmax(whole + (loop ? logits : grads + held), back + held);
     bool last = is_head_behind(lo);
