@@ -236,7 +236,8 @@ static void know_states(struct hb_lower *lo, struct weight *w)
 }
 
 /* v6e adds the last microbatch's gradients of two weights of a shape, and updates them, at once, by
- * their names from the last on (wu with wg, wv with wk, wq with wo where these are square). */
+ * their names from the last on (wu with wg, wv with wk, wq with wo where these are square, and with
+ * wv where all heads have keys; and one over sequence 2; none on v5e and v5p). */
 static void join_mates(struct row *r)
 {
     if (!r->lo->chip->updates_joined || (!r->loop && hb_ways(r->lo, HB_AX_SEQUENCE) == 1))
@@ -470,9 +471,9 @@ static uint32_t end_of_size(const struct row *r, uint32_t first)
 
 /* A list begins with what needs nothing, the smallest first: copies from the host, and what the
  * first loop needs, which then comes before the list goes on: accumulators of gradients, or the
- * room for all layers' inputs (mixtral on v5p, 2048 MiB in all: 896 before it). Behind that loop
- * come those of less than the f32 logits, or the largest zeros of the next (8B over 4, 2004: 1792).
- */
+ * room for all layers' inputs (mixtral on v5p, 2048 MiB in all: 896 before it; over 32, e_down's
+ * accumulator in rows of lanes, 2304: all moments of 1152). Behind that loop come those of less
+ * than the f32 logits, or the largest zeros of the next (8B over 4, logits of 2004 MiB: 1792). */
 static int64_t early_bytes(const struct row *r)
 {
     const struct hb_lower *lo = r->lo;
@@ -566,18 +567,14 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
     return ring ? hb_add_sat(r->begun, hb_logit_bytes(lo, 4)) : r->forward;
 }
 
-/* Rings of sums behind the layers' loop have so much above them that it is not told apart: those of
- * a trip that is taken out, and v6e's. Else larger weights come first (8B over 8 and 16 of v5p in 4
- * chunks: w_down, table, gate, up, wo ..., the head behind the loop that adds up the loss). */
-static bool is_ring_outside(const struct hb_lower *lo)
-{
-    return hb_offloads(lo) || lo->chip->ring_columns_at_once;
-}
-
 /* What is above an update: users but one of each op, and bytes, along every path and so often more
  * than once, though no more than were made so far. The gradients, and the norm once more, have all
  * that the step made above them: in one microbatch so many users that they are not told apart. Most
- * is above the last norm of a head that is the table, then above that (25 logs of 25). */
+ * is above the last norm of a head that is the table, then above that (25 logs of 25). Rings of
+ * sums behind the layers' loop, of a trip that is taken out and v6e's, have all above them that was
+ * made; else larger weights come first (8B over 8 and 16 of v5p in 4 chunks: w_down, table, gate,
+ * up, wo
+ * ..., the head behind the loop that adds up the loss). */
 static void weigh_update(struct row *r, struct weight *w, int update)
 {
     int64_t own = r->waits ? r->begun : 0, users = -1;
@@ -596,7 +593,8 @@ static void weigh_update(struct row *r, struct weight *w, int update)
         users += makes + 2 * (update_of(w, slot) != 0); /* of the state, of its gradient */
     }
     w->users[update] = r->waits ? 0 : users;
-    bool late = sums_late(r) && is_ring_outside(r->lo) && w->leaf[0] != r->lo->head;
+    bool outside = hb_offloads(r->lo) || r->lo->chip->ring_columns_at_once;
+    bool late = sums_late(r) && outside && w->leaf[0] != r->lo->head;
     w->above[update] = late || own > r->made ? r->made : own;
     if (makes_head(r) && !is_head_alone(r) && !r->waits && r->lo->leaves[w->leaf[0]].end)
         w->above[update] = INT64_MAX / 2 - (w->leaf[0] == r->lo->embed);

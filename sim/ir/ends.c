@@ -159,13 +159,13 @@ uint32_t hb_ends_embed(struct hb_lower *lo, struct hb_ends *ends)
 /* Where another axis over the batch stands beside fsdp each device scatters its tokens' rows into
  * the whole table, whose sum over all devices lies in another place (4 layers of 5,120, 151,936
  * words, data 2 and 8 beside fsdp 128 and 32 of v5e, v5p and v6e: two bf16[151936,5120]; not with
- * fewer rows than words). */
+ * fewer rows than words), beside tensor in the columns of its device (over 4: bf16[64000,1024]). */
 static struct hb_shape table_grad_shape(const struct hb_lower *lo)
 {
-    struct hb_shape s =
-        hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute, hb_order_rows_stay(lo));
+    bool whole = hb_order_rows_stay(lo);
+    struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute, whole);
     s.dim[0] = hb_order_words(lo);
-    if (hb_order_rows_stay(lo))
+    if (whole)
         s.dim[1] = hb_div_up(s.dim[1], s.dim[0] / lo->local.vocab);
     return s;
 }

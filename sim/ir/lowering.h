@@ -78,7 +78,6 @@ struct hb_leaf {
     int muon_passes;        /* of its iteration, done */
     uint32_t accum;         /* f32 accumulator over microbatches; HB_NONE */
     bool added;             /* this microbatch's gradient, to that */
-    bool updated;           /* already, ahead of the others */
     uint32_t gathered;      /* full weight now on the device; HB_NONE */
     int64_t expert_ways;    /* gathered over as many in its first dimension, too; 0: not */
     int64_t einsum_batch;   /* sequences in the einsum that an expert's weight meets; 0: none */

@@ -282,7 +282,6 @@ static void update_early(struct hb_lower *lo, struct hb_leaf *l)
     enum hb_phase phase = lo->phase;
     lo->phase = HB_PHASE_OPTIMIZER;
     update_leaf(lo, l);
-    l->updated = true;
     lo->phase = phase;
 }
 
@@ -290,9 +289,9 @@ static void update_early(struct hb_lower *lo, struct hb_leaf *l)
  * 225 to 293, the head's product at 314; in post-order from 290 on behind 276). */
 void hb_optim_update_layers(struct hb_lower *lo)
 {
-    bool list =
-        hb_sequence_gathers_known(lo) && hb_sequence_gathers_taken(lo) == HB_GATHERS_LOGITS_WAIT;
-    for (uint32_t i = 0; i < lo->leaf_count && list && updates_early(lo); i++)
+    if (!updates_early(lo) || hb_sequence_gathers_taken(lo) != HB_GATHERS_LOGITS_WAIT)
+        return;
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (!lo->leaves[i].end)
             update_early(lo, &lo->leaves[i]);
 }
@@ -319,6 +318,6 @@ void hb_optim_update(struct hb_lower *lo)
     hb_muon_gather(lo);
     uint32_t *order = update_order(lo);
     for (uint32_t i = 0; i < lo->leaf_count; i++)
-        if (!lo->leaves[order[i]].updated)
+        if (lo->leaves[order[i]].renewed[0] == HB_NONE) /* else it is, ahead of the others */
             update_leaf(lo, &lo->leaves[order[i]]);
 }

@@ -292,9 +292,10 @@ static int find_gathers(const struct hb_lower *lo)
      * parallelism of several, too (v5e--te: from 483 to 1332 of 1619). */
     bool alone = lo->local.batch == 1 || hb_ways(lo, HB_AX_TENSOR) > 1;
     bool inputs = !loop && keeps_inputs(lo), waits = !loop && alone;
-    double parts = hb_weight_head_scattered(lo) ? 0 : head;
-    bool data = hb_gathers_late(lo) && hb_order_rows_beside(lo); /* in its place, or scattered */
-    double sums = loop || (data && hb_accumulates(lo)) ? parts : data ? 0 : 2 * head;
+    /* Of several microbatches one form of the sum, unless each device has its part; beside data, of
+     * one, it is in its place. */
+    bool one = hb_accumulates(lo) && !hb_weight_head_scattered(lo);
+    double sums = !loop && !hb_weight_late_beside(lo) ? 2 * head : one ? head : 0;
     double depth = s.kept + whole + held + (waits ? 0 : sums);
     depth = fmax(depth, waits ? back + whole : back);
     double post = fmax(whole + (loop ? logits : grads + held), back + held);

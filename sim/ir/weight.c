@@ -457,9 +457,6 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo)
     return lo->habits->rings && hb_gathers_weights(lo) && lo->gather_form == HB_GATHER_PLAIN;
 }
 
-/* 16 layers of 4,096, data 4 and fsdp 16, four microbatches: of 128,256 words (1,002 lanes) v5p
- * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]. So do all over a
- * sequence axis, before that of both (olmo2-7b, v6e, fsdp 8 and sequence 2: f32[512,100352]). */
 /* So many lanes have no prime factor above WINDOW_MOST. */
 static bool divides_evenly(int64_t lanes)
 {
@@ -469,18 +466,25 @@ static bool divides_evenly(int64_t lanes)
     return lanes == 1;
 }
 
-/* Beside data parallelism between late gathers v5p and v6e do where words divide evenly (4,096
- * wide, data 2 and fsdp 64: of 32,000, 49,152, 100,352, 131,072, 152,064, 256,000 and 262,144 words
+bool hb_weight_late_beside(const struct hb_lower *lo)
+{
+    return hb_gathers_late(lo) && hb_order_rows_beside(lo);
+}
+
+/* 16 layers of 4,096, data 4 and fsdp 16, four microbatches: of 128,256 words (1,002 lanes) v5p
+ * sums the whole, bf16[4096,128256], v6e each device's part, f32[256,128256]. So do all over a
+ * sequence axis, before that of both (olmo2-7b, v6e, fsdp 8 and sequence 2: f32[512,100352]), and
+ * v5p and v6e beside data parallelism between late gathers where words divide evenly (4,096 wide,
+ * data 2 and fsdp 64: of 32,000, 49,152, 100,352, 131,072, 152,064, 256,000 and 262,144 words
  * f32[64,152064]; of 50,304, 128,256, 151,936, 201,088 and 24 to 54 times 59 lanes the whole). */
 bool hb_weight_head_scattered(const struct hb_lower *lo)
 {
-    if (hb_gathers_late(lo) && hb_order_rows_beside(lo))
-        return lo->local.vocab % HB_TPU_LANES == 0 &&
-               divides_evenly(lo->local.vocab / HB_TPU_LANES);
+    bool lanes = lo->local.vocab % HB_TPU_LANES == 0;
+    if (hb_weight_late_beside(lo))
+        return lanes && divides_evenly(lo->local.vocab / HB_TPU_LANES);
     bool apart = (hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1) ||
                  lo->local.seq < lo->spec->batch.seq;
-    bool plain = hb_weight_gathers_plain(lo) && lo->local.vocab % HB_TPU_LANES == 0;
-    return (plain || apart) && has_windows(lo, lo->local.vocab);
+    return ((hb_weight_gathers_plain(lo) && lanes) || apart) && has_windows(lo, lo->local.vocab);
 }
 
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)

@@ -63,6 +63,8 @@ bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width);
 /* Gathers that are neither padded, late nor beside products; whether each device sums its own part
  * of the head's gradient there. */
 bool hb_weight_gathers_plain(const struct hb_lower *lo);
+/* Late ones, where another axis over the batch stands beside fsdp. */
+bool hb_weight_late_beside(const struct hb_lower *lo);
 bool hb_weight_head_scattered(const struct hb_lower *lo);
 /* The same in two steps: a sum that is whole, and each device's part of it. */
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full);

@@ -139,6 +139,13 @@ static bool fills_fetch(const struct hb_body *b, const struct hb_step_op *s)
     return up && (b->y->block->remat.offload & begun) != 0;
 }
 
+/* Depth-first goes down to the layer's input, and makes w_down's gradient with the others behind it
+ * (v6e, fsdp 64, two of 16,384 tokens: four of bf16[2,16384,14336] through the attention). */
+static bool goes_down_first(const struct hb_lower *lo)
+{
+    return hb_sequence_gathers_taken(lo) & HB_GATHERS_DEPTH;
+}
+
 /* When a weight's gradient is made: after that of the input; or, where gathers are padded sums
  * (8B64/base), the MLP's last one before its weight is gathered, and the others at the end of the
  * layer, each just before its own sum. On v5e the MLP's all come first (8B-L16,v5e,f64: three
@@ -161,9 +168,9 @@ enum hb_when hb_body_when(const struct hb_body *b, const struct hb_step_op *s)
         return HB_WHEN_LATE;
     bool padded = hb_gathers_padded(lo), late = hb_gathers_late(lo);
     bool mlp = padded && l->held;
-    bool depth = hb_sequence_gathers_taken(lo) & HB_GATHERS_DEPTH; /* down to the input first */
-    if ((padded || (late && !depth)) && !(mlp && postpones_attention(b)) &&
-        b->y->values[s->in[0]].fused && l->gather_dim == 1)
+    bool first = (padded || late) && !(mlp && postpones_attention(b)) &&
+                 b->y->values[s->in[0]].fused && l->gather_dim == 1;
+    if (first && (padded || !goes_down_first(lo)))
         return HB_WHEN_FIRST;
     bool waits = late || mlp, in_unit = waits && b->y->block->unit > 1;
     b->lo->unit_waits |= in_unit;
