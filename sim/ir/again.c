@@ -178,6 +178,14 @@ static bool is_gather(const struct again *a, const struct item *x)
     return a->tpu && x->op.kind == HB_OP_ALL_GATHER && x->op.start == HB_NONE;
 }
 
+/* What a step's collective reads may wait: XLA:TPU's are not begun yet (70B in nested scans over
+ * 256 v5e: fusion.247.remat, f32[8192,128256], right before all-reduce.10; not what a loop sums).
+ */
+static bool may_be_summed(const struct again *a, const struct item *x)
+{
+    return a->tpu && x->op.loop == HB_NONE && x->op.start == HB_NONE;
+}
+
 static void find_plain(struct again *a)
 {
     for (uint32_t i = 0; i < a->item_count; i++) {
@@ -186,7 +194,8 @@ static void find_plain(struct again *a)
         for (uint32_t r = 0; r < ref_count(x); r++) {
             struct value *v = value_of(a, x, r);
             bool makes = r >= x->op.read_count;
-            if (x->op.loop != v->home || (apart && !is_fetch(x) && !is_gather(a, x)) ||
+            bool held = apart && (makes || !may_be_summed(a, x));
+            if (x->op.loop != v->home || (held && !is_fetch(x) && !is_gather(a, x)) ||
                 makes != (v->maker == i) || v->bytes == 0)
                 v->plain = false;
         }

@@ -153,6 +153,16 @@ static void sum_chunk(struct hb_lower *lo, struct whole *w, uint32_t sum)
     w->full = HB_NONE;
 }
 
+/* A gathered head's own gradient before that of its input: on GPUs, on v5e and v7 (beside), in
+ * post-order, and where each device sums its part, which is then on its way (3,584 wide, fsdp 128
+ * of v6e, 152,064 words: products at 34 and 89 of a chunk; over 64 or of 151,936 words behind it).
+ */
+static bool is_grad_first(const struct hb_lower *lo)
+{
+    return is_gpu(lo) || beside(lo) > 0 || hb_weight_sums_own(lo, lo->local.vocab) ||
+           (hb_sequence_gathers_taken(lo) & HB_GATHERS_FIRST);
+}
+
 /* One chunk's backward pass: into sum and the stack gx. XLA:GPU gathers the head a second time for
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
  * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100).
@@ -161,7 +171,7 @@ static void sum_chunk(struct hb_lower *lo, struct whole *w, uint32_t sum)
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = gathers_head(lo);
-    bool first = hb_head_goes_round(lo) || (inside && (is_gpu(lo) || beside(lo) > 0));
+    bool first = hb_head_goes_round(lo) || (inside && is_grad_first(lo));
     struct halves room = {{HB_NONE, HB_NONE}};
     if (hb_head_goes_round(lo) && hb_head_room_early(lo))
         room = make_room(lo);

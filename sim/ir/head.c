@@ -6,6 +6,7 @@
 #include "sim/ir/layer.h"
 #include "sim/ir/order.h"
 #include "sim/ir/sequence.h"
+#include "sim/ir/stack.h"
 #include "sim/ir/weight.h"
 
 /* What is asked again and again. */
@@ -49,9 +50,14 @@ bool hb_head_rooms_at_once(const struct hb_lower *lo)
  * that does not split the words each device has all of the gradient, and no ring makes it. */
 enum { HEAD_RING_TOKENS = 16384 };
 
+int64_t hb_head_own_tokens(const struct hb_lower *lo)
+{
+    return lo->local.tokens / lo->spec->loss.chunks;
+}
+
 int64_t hb_head_tokens(const struct hb_lower *lo)
 {
-    return hb_mul_sat(hb_fsdp_ways(lo, false), lo->local.tokens) / lo->spec->loss.chunks;
+    return hb_mul_sat(hb_fsdp_ways(lo, false), hb_head_own_tokens(lo));
 }
 
 bool hb_head_ring(const struct hb_lower *lo)
@@ -373,7 +379,7 @@ static int64_t bytes_of(struct hb_shape s)
     return hb_shape_plain_bytes(&s);
 }
 
-/* Arguments and matrices of the layers, with their copies and gradients. It is asked often. */
+/* Arguments and matrices, with their copies and gradients. It is asked often. */
 static int64_t weight_bytes(const struct hb_lower *lo)
 {
     struct hb_waits *w = lo->waits;
@@ -384,7 +390,6 @@ static int64_t weight_bytes(const struct hb_lower *lo)
         const struct hb_leaf *leaf = &lo->leaves[w->leaf_count];
         int64_t own = bytes_of(hb_leaf_shape(leaf, HB_DT_F32));
         own = hb_add_sat(own, bytes_of(hb_leaf_shape(leaf, lo->compute)));
-        own = hb_add_sat(own, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
         w->leaf_bytes = hb_add_sat(w->leaf_bytes, own);
     }
     return hb_add_sat(w->argument_bytes, w->leaf_bytes);
@@ -395,17 +400,12 @@ static int64_t weight_bytes(const struct hb_lower *lo)
  * casts, a layer's whole weights. */
 static int64_t waiting_bytes(const struct hb_lower *lo)
 {
-    const struct hb_local *l = &lo->local;
     struct hb_shape head = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->spec->loss.dot, true);
     int64_t sum = hb_logit_bytes(lo, hb_dtype_bits(head.dtype) / 8);
     sum = hb_add_sat(sum, bytes_of(head));
     sum = hb_add_sat(sum, weight_bytes(lo));
-    for (int i = 0; i < lo->spec->model.block_count; i++) {
-        int64_t width = hb_mul_sat(2, hb_mul_sat(l->resid_seq, l->resid_width));
-        sum = hb_add_sat(sum,
-                         hb_mul_sat(lo->spec->model.blocks[i].repeat, hb_mul_sat(l->batch, width)));
-    }
-    return sum;
+    sum = hb_add_sat(sum, (int64_t)hb_sequence_layer_bytes(lo, false));
+    return hb_add_sat(sum, hb_stack_input_bytes(lo));
 }
 
 /* Of two losses, between rings and of XLA:GPU, both head gradients come behind the layers; where

@@ -9,7 +9,9 @@
 /* Whether fsdp splits it; whether its products then go round in rings, and in short ones; whether
  * each stage of a pipeline makes the gradient of one of the parts. */
 bool hb_head_split(const struct hb_lower *lo);
-int64_t hb_head_tokens(const struct hb_lower *lo); /* of a chunk, on all devices of fsdp */
+/* Of a chunk: a device's own, and on all devices of fsdp. */
+int64_t hb_head_own_tokens(const struct hb_lower *lo);
+int64_t hb_head_tokens(const struct hb_lower *lo);
 bool hb_head_ring(const struct hb_lower *lo);
 /* In rings of five ways and more, part by part. */
 bool hb_head_goes_round(const struct hb_lower *lo);

@@ -354,7 +354,8 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     /* Summed over data alone it stays in f32, in the same place (llama3-8b/dp8_zero1), as MaxText's
      * does in bf16 (v5e-256/base). XLA:GPU's over fsdp is each device's part. */
     bool same = !hb_head_split(lo) || hb_head_own_rule(lo);
-    bool own = hb_gathers_beside(lo) && hb_weight_sums_own(lo, lo->local.vocab);
+    bool own =
+        (hb_gathers_beside(lo) || hb_gathers_late(lo)) && hb_weight_sums_own(lo, lo->local.vocab);
     bool scattered = own || hb_head_grad_staged(lo) || hb_weight_head_scattered(lo);
     /* So does that of a product in bf16 (8B,f64,b4,onehot with muon: bf16[4096,128256] from 258 to
      * 269 of 1546; 8B,v6e8x8,f64 of 2048 tokens: from 995 to 1215 of 1250). */

@@ -285,11 +285,20 @@ static void update_early(struct hb_lower *lo, struct hb_leaf *l)
     lo->phase = phase;
 }
 
+static bool logits_wait(const struct hb_lower *lo)
+{
+    return updates_early(lo) && !hb_weight_sums_own(lo, lo->local.vocab) &&
+           (hb_sequence_gathers_taken(lo) & HB_GATHERS_LOGITS_WAIT);
+}
+
 /* A list has them where they free the gradients (four layers of 3,584, fsdp 64 of v5p: updates from
- * 225 to 293, the head's product at 314; in post-order from 290 on behind 276). */
+ * 225 to 293, the head's product at 314), post-order by names, behind the last norm's: that waits
+ * for the head's product, which reads the norm's weights in their place (from 290 on behind 276),
+ * but where these are in the compute dtype (8B over 64 of v5p and v6e: updates, then the head). */
 void hb_optim_update_layers(struct hb_lower *lo)
 {
-    if (!updates_early(lo) || hb_sequence_gathers_taken(lo) != HB_GATHERS_LOGITS_WAIT)
+    bool list = hb_sequence_gathers_taken(lo) == HB_GATHERS_LOGITS_WAIT;
+    if (!logits_wait(lo) || (!list && lo->spec->precision.params != lo->compute))
         return;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (!lo->leaves[i].end)
@@ -297,10 +306,11 @@ void hb_optim_update_layers(struct hb_lower *lo)
 }
 
 /* Each of the three orders has it where it frees a gradient that is whole (4,096 wide, data 2 and
- * fsdp 64 of v6e: multiply_subtract_fusion.1 before fusion.155, the head's). */
+ * fsdp 64 of v6e: multiply_subtract_fusion.1 before fusion.155, the head's), or before a head's
+ * that waits (the same). */
 void hb_optim_update_table(struct hb_lower *lo)
 {
-    if (updates_early(lo) && hb_order_rows_stay(lo))
+    if (logits_wait(lo) || (updates_early(lo) && hb_order_rows_stay(lo)))
         update_early(lo, &lo->leaves[lo->embed]);
 }
 

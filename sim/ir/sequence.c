@@ -226,15 +226,22 @@ static bool keeps_contexts(const struct hb_block *b)
  * two of the queries and their row sums over lanes, three of the keys, beside all of its weights
  * (post-order without stacks, zeros and what waits, 4,096 and 14,336 wide, 8,192 tokens: 1679 MiB,
  * here 1712). Where contexts are kept the kernel does not run again. */
-static double gathers_layer_bytes(const struct hb_lower *lo)
+double hb_sequence_layer_bytes(const struct hb_lower *lo, bool contexts)
 {
     const struct hb_model *m = &lo->spec->model;
     struct sizes z = find_sizes(lo);
-    double queries = keeps_contexts(&m->blocks[m->block_count - 1]) ? 0 : 2 * z.q;
+    double queries = contexts ? 0 : 2 * z.q;
     double width = 3 * z.ff + 5 * z.d + queries + 3 * z.k + 2 * HB_TPU_LANES * z.heads;
     double unit = hb_gathers_late(lo) ? (double)m->blocks[0].unit : 1; /* all of it made again */
     double weights = z.d * (3 * z.ff + 2 * z.q + 2 * z.k);
     return 2 * unit * (z.tokens * width + weights);
+}
+
+static double gathers_back_bytes(const struct hb_lower *lo, const struct stacks *s)
+{
+    const struct hb_model *m = &lo->spec->model;
+    bool contexts = keeps_contexts(&m->blocks[m->block_count - 1]);
+    return s->backward + s->outer + hb_sequence_layer_bytes(lo, contexts);
 }
 
 /* The last trip of layers that fetch from the host is taken out of their backward loop. */
@@ -268,11 +275,28 @@ static bool is_head_behind(const struct hb_lower *lo)
            lo->spec->precision.params != lo->compute;
 }
 
+/* Whether post-order is least with a loss in chunks: it makes a chunk's gradient of the head before
+ * that of its input, beside the gathered head and the logits. The f32 product is summed in bf16,
+ * beside data in f32 first (70B of v6e, GiB, list, depth, post: over 128 30.81 28.65 27.78, over
+ * data 2 and 128 32.84 28.30 29.52), or scattered. */
+static bool is_post_chunked(const struct hb_lower *lo)
+{
+    bool own = hb_weight_sums_own(lo, lo->local.vocab), data = hb_weight_late_beside(lo);
+    double head = head_bytes(lo), sum = (own ? 2 : data ? 5 : 3) * head;
+    double logits = 4 * (double)lo->local.vocab * (double)hb_head_own_tokens(lo);
+    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    struct stacks s = find_stacks(lo);
+    struct floors f = find_floors(lo);
+    double loss = s.kept + 4 * resid, back = gathers_back_bytes(lo, &s);
+    double depth = fmax(loss + fmax(head + 1.5 * logits, sum), fmax(f.depth, back));
+    return fmax(loss + head + logits + sum, fmax(f.post, back)) < depth;
+}
+
 /* Gathers. The list makes the head's whole gradient, f32, at once where it frees more: the logits
  * and the last norm's input (f33,d4.2k; not gate/f48,d6k), beside both stacks; depth-first always,
  * beside the gathered head and its sum; post-order after the layers (8B64/batch=128: list, depth,
  * post 8956 10471 8648 MiB). Weights in the compute dtype have no such update. */
-static int find_gathers(const struct hb_lower *lo)
+static int find_whole(const struct hb_lower *lo)
 {
     bool own = hb_head_own_rule(lo) && hb_weight_gathers_apart(lo);
     bool inside = own && hb_gathers_late(lo);
@@ -281,8 +305,8 @@ static int find_gathers(const struct hb_lower *lo)
            grads = (double)lo->stacked_grad_bytes;
     double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
     struct stacks s = find_stacks(lo);
-    double begun = grads + s.kept, layer = gathers_layer_bytes(lo) + s.outer;
-    double back = s.backward + layer, held = logits + 2 * resid;
+    double back = gathers_back_bytes(lo, &s), layer = back - s.backward;
+    double begun = grads + s.kept, held = logits + 2 * resid;
     bool early = whole <= logits + resid;
     double loss = begun + whole + held + resid + turned_bytes(lo);
     double list = early ? fmax(loss, begun + layer) : begun + layer + held;
@@ -315,6 +339,16 @@ static int find_gathers(const struct hb_lower *lo)
     if (!inputs)
         return HB_GATHERS_DEPTH | HB_GATHERS_FIRST;
     return HB_GATHERS_DEPTH | (waits ? HB_GATHERS_SUM_WAITS : 0);
+}
+
+/* In chunks FIRST is a chunk's; in a loop over microbatches none was seen. */
+static int find_gathers(const struct hb_lower *lo)
+{
+    int whole = find_whole(lo);
+    if (!hb_in_chunks(lo))
+        return whole;
+    bool first = !hb_accumulates(lo) && is_post_chunked(lo);
+    return (whole & ~HB_GATHERS_FIRST) | (first ? HB_GATHERS_FIRST : 0);
 }
 
 /* A search prices policies by themselves: there all keep their layers' inputs. */
@@ -366,6 +400,30 @@ static double find_loss(const struct hb_lower *lo)
     return logits + head_bytes(lo) + RING_PARTS * ring_bytes(lo) + find_stacks(lo).kept;
 }
 
+/* Over tensor alone, or beside data, depth-first has the head's gradient last, as post-order does,
+ * where one of the layers' is more than twice as large (layers of 4,096 and 14,336 over tensor 8 of
+ * v5p, four of 8,192, head 250 MiB: 24 layers, 672 MiB, it waits, 16, 448, not; of 2,048 to 5,120,
+ * 21 of 24 dumps; it waits in three of 4 to 10 layers, too, with more logits than all else). Then
+ * it is taken unless the list needs less, which has zeros and sums of all gradients beside no
+ * logits, or both logits. */
+static bool is_depth_late(const struct hb_lower *lo)
+{
+    double head = 2 * head_bytes(lo), most = 0, grads = (double)lo->stacked_grad_bytes;
+    for (uint32_t i = 0; i < lo->leaf_count; i++)
+        if (!lo->leaves[i].end)
+            most = fmax(most, (double)hb_leaf_all_bytes(lo, i));
+    bool sends = hb_copies_queued(lo) || hb_offloads(lo);
+    if (hb_head_split(lo) || hb_accumulates(lo) || sends || most <= 2 * head)
+        return false;
+    struct stacks s = find_stacks(lo);
+    double logits = (double)hb_logit_bytes(lo, 4), layer = tensor_layer_bytes(lo);
+    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double list = fmax(grads + fmax(s.kept + 1.5 * logits, s.forward + 2 * resid) + head,
+                       s.kept + grads + fmax(grads, layer));
+    double back = s.kept + grads + logits + fmax(grads + 3 * resid, layer);
+    return fmax(back, s.forward + 2 * resid) < list;
+}
+
 /* Beside tensor parallelism the forward loop has a residual less in post-order, which is least
  * where that is the most of all (8B,v6e8x8,f32t2 with lion: list, depth, post 9345 8782 8659).
  * Between rings with one sequence depth-first has the ring of the head's gradient at the loss,
@@ -374,7 +432,8 @@ static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
     bool rings = hb_head_ring(lo);
-    if ((!apart && !rings) || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1)
+    bool known = apart || rings || !hb_gathers_weights(lo);
+    if (!known || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1)
         return false;
     double grads = (double)lo->stacked_grad_bytes, kept = find_stacks(lo).kept;
     double logits = (double)hb_logit_bytes(lo, 4), layer = tensor_layer_bytes(lo);
@@ -383,7 +442,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
     if (rings && lo->local.batch == 1)
         return find_loss(lo) > fmax(kept + grads + layer + logits, post);
     double back = kept + grads + fmax(grads + three, layer) + logits + three;
-    return keeps_inputs(lo) && post > back;
+    return (keeps_inputs(lo) && post > back) || is_depth_late(lo);
 }
 
 /* --- the choice as a number --- */

@@ -41,6 +41,8 @@ bool hb_sequence_both_by_rows(const struct hb_lower *lo);
 bool hb_sequence_gathers_known(const struct hb_lower *lo);
 /* A mask of those; where it is known, else 0. */
 int hb_sequence_gathers_taken(const struct hb_lower *lo);
+/* What a layer's backward pass holds between gathers, if contexts are kept. */
+double hb_sequence_layer_bytes(const struct hb_lower *lo, bool contexts);
 /* Whether the list is taken and makes the head's gradient at once (v5e's gathers, too). */
 bool hb_sequence_gathers_at_once(const struct hb_lower *lo);
 /* The same beside tensor parallelism: whether post-order is least, so that the logits wait; and

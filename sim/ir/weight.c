@@ -489,13 +489,13 @@ bool hb_weight_head_scattered(const struct hb_lower *lo)
 
 bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
 {
-    if (!lo->chip->gathers_beside)
-        return false;
     int64_t ways = hb_ways(lo, HB_AX_FSDP), side = 1;
     while (side * side < ways)
         side++;
     bool square = side * side == ways && ways == lo->spec->hardware.count;
-    return !square && has_windows(lo, width);
+    if (hb_gathers_late(lo))
+        return !square && width % HB_TPU_LANES == 0 && divides_evenly(width / HB_TPU_LANES);
+    return lo->chip->gathers_beside && !square && has_windows(lo, width);
 }
 
 uint32_t hb_weight_sum_whole(struct hb_lower *lo, uint32_t leaf, uint32_t full)
