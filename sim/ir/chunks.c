@@ -167,7 +167,8 @@ static bool is_grad_first(const struct hb_lower *lo)
  * the gradient through it, beside the head's own, which comes first (qwen32,f256: f32[5120,151936]
  * and bf16 of the gathered head), but once where products are in bf16 (qwen3-14b, fsdp 32, H100).
  * On v5e the head's own comes first as well (3B and 8B over 64, 4 chunks), but not its sum where
- * the head came by rows (3,584 wide, fsdp 128: products at 496 and 498, all-reduce.49 at 501). */
+ * the head came by rows (3,584 wide, fsdp 128: products at 496 and 498, all-reduce.49 at 501) or
+ * the sequence is split (8B, v5e, fsdp 8 to 32 and sequence 2 and 4: five of five). */
 static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t sum, uint32_t gx)
 {
     bool inside = gathers_head(lo);
@@ -186,7 +187,8 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     if (inside && is_gpu(lo) && !once)
         c->w = hb_loss_use_head(lo, true);
     struct whole w = {HB_NONE, HB_NONE};
-    bool at_once = is_gpu(lo) || beside(lo) > 1 || !hb_loss_gathers_rows(lo);
+    bool behind = hb_loss_gathers_rows(lo) || lo->local.seq < lo->spec->batch.seq;
+    bool at_once = is_gpu(lo) || beside(lo) > 1 || !behind;
     if (first)
         w = chunk_head_grad(lo, c, room, sum);
     if (at_once)

@@ -46,7 +46,8 @@ bool hb_head_rooms_at_once(const struct hb_lower *lo)
 
 /* The head's products go round in rings from this many tokens of all devices of the axis on (8
  * ways: 4096 a device yes, 1024 no; 32: 512 yes); of a chunk's tokens where the loss goes in
- * chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256]). Beside tensor parallelism
+ * chunks; not beside a pipeline (8B,pp2f8,m4,names: f32[4096,128256]), nor a sequence axis, over
+ * which it is summed, too (fsdp 8 to 32 and sequence 2 and 4, 16 of 16). Beside tensor parallelism
  * that does not split the words each device has all of the gradient, and no ring makes it. */
 enum { HEAD_RING_TOKENS = 16384 };
 
@@ -64,6 +65,7 @@ bool hb_head_ring(const struct hb_lower *lo)
 {
     bool whole = over_tensor(lo) && !lo->spec->sharding.vocab_over_tensor;
     return hb_in_rings(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
+           lo->local.seq == lo->spec->batch.seq &&
            hb_head_tokens(lo) >= lo->chip->head_ring_times * HEAD_RING_TOKENS;
 }
 
@@ -390,6 +392,8 @@ static int64_t weight_bytes(const struct hb_lower *lo)
         const struct hb_leaf *leaf = &lo->leaves[w->leaf_count];
         int64_t own = bytes_of(hb_leaf_shape(leaf, HB_DT_F32));
         own = hb_add_sat(own, bytes_of(hb_leaf_shape(leaf, lo->compute)));
+        if (!leaf->end)
+            own = hb_add_sat(own, bytes_of(hb_leaf_layer_shape(leaf, lo->compute, true)));
         w->leaf_bytes = hb_add_sat(w->leaf_bytes, own);
     }
     return hb_add_sat(w->argument_bytes, w->leaf_bytes);
@@ -404,6 +408,9 @@ static int64_t waiting_bytes(const struct hb_lower *lo)
     int64_t sum = hb_logit_bytes(lo, hb_dtype_bits(head.dtype) / 8);
     sum = hb_add_sat(sum, bytes_of(head));
     sum = hb_add_sat(sum, weight_bytes(lo));
+    if (lo->head == lo->embed)
+        sum = hb_add_sat(sum,
+                         bytes_of(hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true)));
     sum = hb_add_sat(sum, (int64_t)hb_sequence_layer_bytes(lo, false));
     return hb_add_sat(sum, hb_stack_input_bytes(lo));
 }

@@ -362,10 +362,12 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
     bool narrow = lo->p->bufs[full].dtype == lo->compute && hb_weight_gathers_apart(lo);
     /* Over data, too, in f32 and in the same place, of which each device then takes its part (8
      * layers of 4,096 and 151,936 words, v6e, fsdp 64 and data 2: all-reduce.18, f32; alone bf16
-     * beside it), between plain gathers too, but on v5p and where words are split. */
+     * beside it), between plain gathers too, but on v5p and where words are split; over a sequence
+     * axis on all (8B, fsdp 16 and sequence 4: all-reduce f32[4096,151936]). */
     bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
     bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
-    bool over = data && (hb_gathers_late(lo) || plain) && !scattered && !hb_accumulates(lo);
+    bool shared = (data && (hb_gathers_late(lo) || plain)) || lo->local.seq < lo->spec->batch.seq;
+    bool over = shared && !scattered && !hb_accumulates(lo);
     uint32_t sum =
         same || narrow || over
             ? hb_temp_in_place(lo, "head, gradient summed", HB_CAT_GRADIENTS, full)

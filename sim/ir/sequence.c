@@ -432,7 +432,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
 {
     bool apart = hb_weight_gathers_apart(lo);
     bool rings = hb_head_ring(lo);
-    bool known = apart || rings || !hb_gathers_weights(lo);
+    bool known = apart || rings || !(hb_gathers_weights(lo) || hb_copies_queued(lo));
     if (!known || !is_plain_over_fsdp(lo) || hb_ways(lo, HB_AX_TENSOR) == 1)
         return false;
     double grads = (double)lo->stacked_grad_bytes, kept = find_stacks(lo).kept;
