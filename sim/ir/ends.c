@@ -166,7 +166,7 @@ static struct hb_shape table_grad_shape(const struct hb_lower *lo)
     struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->embed], lo->compute, whole);
     s.dim[0] = hb_order_words(lo);
     if (whole)
-        s.dim[1] = hb_div_up(s.dim[1], s.dim[0] / lo->local.vocab);
+        s.dim[1] = hb_div_up(s.dim[1], hb_div_up(s.dim[0], lo->local.vocab));
     return s;
 }
 

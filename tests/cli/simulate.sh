@@ -218,4 +218,16 @@ most_seconds() { (ulimit -t "$1" && shift && exec "$HBMSIM" "$@"); }
 expect 1 most_seconds 30 simulate "$work/unrolled.yaml" --dump=buffers
 ok 'what waits in a thousand unrolled layers is made again' grep -q 'made again' "$work/out"
 
+# A table's gradient beside tensor has its part of the columns, where words are not split evenly, too.
+cat >"$work/columns.yaml" <<'END'
+model: {d_model: 2048, vocab: 50257,
+        blocks: [{repeat: 4, attention: {heads: 32, kv_heads: 8}, mlp: {d_ff: 8192}}]}
+batch: {global: 64, seq: 4096}
+mesh: {data: 2, fsdp: 8, tensor: 4}
+hardware: {device: tpu-v5e, count: 64}
+compiler: xla-tpu
+END
+expect 0 hbmsim simulate "$work/columns.yaml" --dump=buffers
+out_has 'embedding, gradient bf16[50257,512]'
+
 finish
