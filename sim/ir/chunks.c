@@ -187,7 +187,7 @@ static void chunk_backward(struct hb_lower *lo, struct hb_loss_pass *c, uint32_t
     if (inside && is_gpu(lo) && !once)
         c->w = hb_loss_use_head(lo, true);
     struct whole w = {HB_NONE, HB_NONE};
-    bool behind = hb_loss_gathers_rows(lo) || lo->local.seq < lo->spec->batch.seq;
+    bool behind = hb_loss_gathers_rows(lo) || hb_splits_sequence(lo);
     bool at_once = is_gpu(lo) || beside(lo) > 1 || !behind;
     if (first)
         w = chunk_head_grad(lo, c, room, sum);

@@ -573,8 +573,7 @@ static int64_t above_gradient(struct row *r, uint32_t leaf)
  * is above the last norm of a head that is the table, then above that (25 logs of 25). Rings of
  * sums behind the layers' loop, of a trip that is taken out and v6e's, have all above them that was
  * made; else larger weights come first (8B over 8 and 16 of v5p in 4 chunks: w_down, table, gate,
- * up, wo
- * ..., the head behind the loop that adds up the loss). */
+ * up, wo and so on, the head behind the loop that adds up the loss). */
 static void weigh_update(struct row *r, struct weight *w, int update)
 {
     int64_t own = r->waits ? r->begun : 0, users = -1;

@@ -65,7 +65,7 @@ bool hb_head_ring(const struct hb_lower *lo)
 {
     bool whole = over_tensor(lo) && !lo->spec->sharding.vocab_over_tensor;
     return hb_in_rings(lo) && hb_ways(lo, HB_AX_PIPELINE) == 1 && !whole &&
-           lo->local.seq == lo->spec->batch.seq &&
+           !hb_splits_sequence(lo) &&
            hb_head_tokens(lo) >= lo->chip->head_ring_times * HEAD_RING_TOKENS;
 }
 

@@ -366,7 +366,7 @@ static void sum_whole(struct hb_lower *lo, uint32_t full)
      * axis on all (8B, fsdp 16 and sequence 4: all-reduce f32[4096,151936]). */
     bool data = hb_ways(lo, HB_AX_DATA) > 1, words = lo->local.vocab == lo->spec->model.vocab;
     bool plain = !lo->chip->gathers_padded && hb_weight_gathers_plain(lo) && words;
-    bool shared = (data && (hb_gathers_late(lo) || plain)) || lo->local.seq < lo->spec->batch.seq;
+    bool shared = (data && (hb_gathers_late(lo) || plain)) || hb_splits_sequence(lo);
     bool over = shared && !scattered && !hb_accumulates(lo);
     uint32_t sum =
         same || narrow || over

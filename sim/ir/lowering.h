@@ -203,6 +203,12 @@ static inline bool hb_fuses_slices(const struct hb_lower *lo)
     return !lo->habits->rings;
 }
 
+/* Over an axis of its own. */
+static inline bool hb_splits_sequence(const struct hb_lower *lo)
+{
+    return lo->local.seq < lo->spec->batch.seq;
+}
+
 static inline bool hb_gathers_weights(const struct hb_lower *lo)
 {
     return lo->fsdp_mode == HB_WEIGHT_GATHER;

@@ -118,6 +118,11 @@ static struct stacks find_stacks(const struct hb_lower *lo)
     return s;
 }
 
+static double resid_bytes(const struct hb_lower *lo)
+{
+    return 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+}
+
 static double head_bytes(const struct hb_lower *lo)
 {
     struct hb_shape s = hb_leaf_layer_shape(&lo->leaves[lo->head], lo->compute, true);
@@ -284,7 +289,7 @@ static bool is_post_chunked(const struct hb_lower *lo)
     bool own = hb_weight_sums_own(lo, lo->local.vocab), data = hb_weight_late_beside(lo);
     double head = head_bytes(lo), sum = (own ? 2 : data ? 5 : 3) * head;
     double logits = 4 * (double)lo->local.vocab * (double)hb_head_own_tokens(lo);
-    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double resid = resid_bytes(lo);
     struct stacks s = find_stacks(lo);
     struct floors f = find_floors(lo);
     double loss = s.kept + 4 * resid, back = gathers_back_bytes(lo, &s);
@@ -303,7 +308,7 @@ static int find_whole(const struct hb_lower *lo)
     double head = head_bytes(lo), whole = own ? head : 2 * head;
     double logits = (double)hb_logit_bytes(lo, inside ? 2 : 4),
            grads = (double)lo->stacked_grad_bytes;
-    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double resid = resid_bytes(lo);
     struct stacks s = find_stacks(lo);
     double back = gathers_back_bytes(lo, &s), layer = back - s.backward;
     double begun = grads + s.kept, held = logits + 2 * resid;
@@ -382,7 +387,7 @@ bool hb_sequence_hosted_list(const struct hb_lower *lo)
     struct hb_shape part = hb_leaf_layer_shape(&lo->leaves[lo->head], HB_DT_F32, false);
     double head = head_bytes(lo), own = (double)hb_shape_plain_bytes(&part);
     double kept = (double)hb_sequence_kept_bytes(lo), grads = (double)lo->stacked_grad_bytes;
-    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double resid = resid_bytes(lo);
     double logits = chunks ? 0 : (double)hb_logit_bytes(lo, 4), loss = 1.5 * logits + head;
     double table = hb_order_rows_stay(lo) ? head : own / 2;
     double labels = chunks ? own + resid : hb_head_label_stays(lo) ? logits : 0;
@@ -408,16 +413,18 @@ static double find_loss(const struct hb_lower *lo)
  * logits, or both logits. */
 static bool is_depth_late(const struct hb_lower *lo)
 {
+    bool sends = hb_copies_queued(lo) || hb_offloads(lo);
+    if (hb_head_split(lo) || hb_accumulates(lo) || sends)
+        return false;
     double head = 2 * head_bytes(lo), most = 0, grads = (double)lo->stacked_grad_bytes;
     for (uint32_t i = 0; i < lo->leaf_count; i++)
         if (!lo->leaves[i].end)
             most = fmax(most, (double)hb_leaf_all_bytes(lo, i));
-    bool sends = hb_copies_queued(lo) || hb_offloads(lo);
-    if (hb_head_split(lo) || hb_accumulates(lo) || sends || most <= 2 * head)
+    if (most <= 2 * head)
         return false;
     struct stacks s = find_stacks(lo);
     double logits = (double)hb_logit_bytes(lo, 4), layer = tensor_layer_bytes(lo);
-    double resid = 2 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double resid = resid_bytes(lo);
     double list = fmax(grads + fmax(s.kept + 1.5 * logits, s.forward + 2 * resid) + head,
                        s.kept + grads + fmax(grads, layer));
     double back = s.kept + grads + logits + fmax(grads + 3 * resid, layer);
@@ -437,7 +444,7 @@ static bool is_post_tensor(const struct hb_lower *lo)
         return false;
     double grads = (double)lo->stacked_grad_bytes, kept = find_stacks(lo).kept;
     double logits = (double)hb_logit_bytes(lo, 4), layer = tensor_layer_bytes(lo);
-    double three = 6 * (double)lo->spec->model.d_model * (double)lo->local.tokens;
+    double three = 3 * resid_bytes(lo);
     double post = find_floors(lo).post;
     if (rings && lo->local.batch == 1)
         return find_loss(lo) > fmax(kept + grads + layer + logits, post);

@@ -62,7 +62,7 @@ static bool comes_last(const struct hb_lower *lo, const struct hb_block *b)
     bool gathers = hb_weight_gathers_plain(lo) || hb_weight_gathers_apart(lo);
     bool sorts = hb_block_mixes(b) && hb_layer_sorts_rows(&b->moe) && !hb_accumulates(lo);
     bool rings = hb_in_rings(lo) && !hb_in_short_ring(lo);
-    return rings || (gathers && sorts && lo->local.seq == lo->spec->batch.seq);
+    return rings || (gathers && sorts && !hb_splits_sequence(lo));
 }
 
 void hb_trip_hold(struct hb_lower *lo, struct hb_group *g)

@@ -457,9 +457,12 @@ bool hb_weight_gathers_plain(const struct hb_lower *lo)
     return lo->habits->rings && hb_gathers_weights(lo) && lo->gather_form == HB_GATHER_PLAIN;
 }
 
-/* So many lanes have no prime factor above WINDOW_MOST. */
-static bool divides_evenly(int64_t lanes)
+/* So many words are whole lanes, whose number has no prime factor above WINDOW_MOST. */
+static bool divides_evenly(int64_t words)
 {
+    int64_t lanes = words / HB_TPU_LANES;
+    if (words % HB_TPU_LANES != 0)
+        return false;
     for (int64_t k = 2; k <= WINDOW_MOST; k++)
         while (lanes % k == 0)
             lanes /= k;
@@ -479,11 +482,11 @@ bool hb_weight_late_beside(const struct hb_lower *lo)
  * f32[64,152064]; of 50,304, 128,256, 151,936, 201,088 and 24 to 54 times 59 lanes the whole). */
 bool hb_weight_head_scattered(const struct hb_lower *lo)
 {
-    bool lanes = lo->local.vocab % HB_TPU_LANES == 0;
     if (hb_weight_late_beside(lo))
-        return lanes && divides_evenly(lo->local.vocab / HB_TPU_LANES);
-    bool apart = (hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1) ||
-                 lo->local.seq < lo->spec->batch.seq;
+        return divides_evenly(lo->local.vocab);
+    bool lanes = lo->local.vocab % HB_TPU_LANES == 0;
+    bool apart =
+        (hb_weight_gathers_apart(lo) && hb_ways(lo, HB_AX_TENSOR) > 1) || hb_splits_sequence(lo);
     return ((hb_weight_gathers_plain(lo) && lanes) || apart) && has_windows(lo, lo->local.vocab);
 }
 
@@ -494,7 +497,7 @@ bool hb_weight_sums_own(const struct hb_lower *lo, int64_t width)
         side++;
     bool square = side * side == ways && ways == lo->spec->hardware.count;
     if (hb_gathers_late(lo))
-        return !square && width % HB_TPU_LANES == 0 && divides_evenly(width / HB_TPU_LANES);
+        return !square && divides_evenly(width);
     return lo->chip->gathers_beside && !square && has_windows(lo, width);
 }
 
