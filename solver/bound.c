@@ -15,6 +15,7 @@
 #include "sim/engine/live.h"
 #include "sim/graph/link.h"
 #include "sim/ir/habits.h"
+#include "sim/ir/lower.h"
 #include "solver/brute.h"
 #include "solver/merged.h"
 #include "solver/op_floor.h"
@@ -430,7 +431,8 @@ static bool bound_program(struct hb_arena *scratch, const struct bound_ask *ask,
 struct hb_spec hb_bound_written(const struct hb_spec *cell_spec)
 {
     struct hb_spec spec = *cell_spec;
-    spec.as_order = HB_AS_WRITTEN;
+    if (spec.as_order == HB_OWN_ORDER)
+        spec.as_order = HB_AS_WRITTEN;
     return spec;
 }
 
@@ -484,19 +486,40 @@ static bool least_of_three(struct hb_arena *scratch, bound_one *one, const void 
     return true;
 }
 
+/* The same of the orders in which XLA:TPU has them otherwise. */
+static bool least_of_kinds(struct hb_arena *scratch, bound_one *one, const void *ask,
+                           const struct hb_spec *cell_spec, struct hb_floor *out)
+{
+    int kinds[HB_LOWER_KINDS], count = hb_lower_kinds(scratch, cell_spec, kinds);
+    struct hb_spec spec = *cell_spec;
+    if (count == 0)
+        return one(scratch, ask, cell_spec, out);
+    for (int i = 0; i < count; i++) {
+        struct hb_floor own;
+        spec.as_order = kinds[i];
+        if (!one(scratch, ask, &spec, &own))
+            return false;
+        if (i == 0)
+            *out = own;
+        else
+            keep_less(out, &own);
+    }
+    return true;
+}
+
 static bool bound_in_layers(struct hb_arena *scratch, const struct bound_ask *ask,
                             struct hb_floor *out)
 {
     return least_of_three(scratch, bound_program_of, ask, ask->cell_spec, out);
 }
 
-/* A node's layers, with the forward pass or without. */
-static bool bound_layers_of(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                            struct bound_ask ask, struct hb_floor *out)
+static bool bound_node_of(struct hb_arena *scratch, const void *ask, const struct hb_spec *spec,
+                          struct hb_floor *out)
 {
-    struct hb_spec written = hb_bound_written(cell_spec);
-    ask.cell_spec = &written;
-    return bound_in_layers(scratch, &ask, out);
+    struct hb_spec written = hb_bound_written(spec);
+    struct bound_ask own = *(const struct bound_ask *)ask;
+    own.cell_spec = &written;
+    return bound_in_layers(scratch, &own, out);
 }
 
 bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
@@ -505,7 +528,9 @@ bool hb_bound_node(struct hb_arena *scratch, const struct hb_spec *cell_spec,
 {
     struct bound_ask ask = {
         .device = device, .budget_bytes = limits.budget_bytes, .known_bytes = limits.known_bytes};
-    return bound_layers_of(scratch, cell_spec, ask, out);
+    if (limits.known_bytes == INT64_MAX) /* sums alone */
+        return bound_node_of(scratch, &ask, cell_spec, out);
+    return least_of_kinds(scratch, bound_node_of, &ask, cell_spec, out);
 }
 
 bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec,
@@ -513,7 +538,7 @@ bool hb_bound_backward(struct hb_arena *scratch, const struct hb_spec *cell_spec
 {
     struct bound_ask ask = {
         .device = device, .budget_bytes = budget_bytes, .known_bytes = INT64_MAX, .backward = true};
-    return bound_layers_of(scratch, cell_spec, ask, out);
+    return bound_node_of(scratch, &ask, cell_spec, out);
 }
 
 bool hb_bound_is_dense(const struct hb_spec *spec)
@@ -660,26 +685,27 @@ static bool bound_in_orders(struct hb_arena *scratch, const struct bound_ask *as
     return true;
 }
 
+static bool bound_path_of(struct hb_arena *scratch, const void *ask, const struct hb_spec *spec,
+                          struct hb_floor *out)
+{
+    struct hb_spec written = hb_bound_written(spec), roomy = with_room(&written);
+    return least_of_three(scratch, bound_segment_of, ask, &roomy, out);
+}
+
 bool hb_bound_path(struct hb_arena *scratch, const struct hb_spec *cell_spec,
                    const struct hb_device *device, struct hb_floor *out)
 {
-    struct hb_spec written = hb_bound_written(cell_spec), roomy = with_room(&written);
-    struct hb_segment_ask ask = {
-        .spec = &roomy, .device = device, .floor = true, .path_only = true};
-    return least_of_three(scratch, bound_segment_of, &ask, &roomy, out);
+    struct hb_segment_ask ask = {.device = device, .floor = true, .path_only = true};
+    return least_of_kinds(scratch, bound_path_of, &ask, cell_spec, out);
 }
 
-bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
-                   const struct hb_device *device, int64_t known_bytes, struct hb_floor *out)
+static bool bound_cell_of(struct hb_arena *scratch, const void *cell_ask,
+                          const struct hb_spec *cell_spec, struct hb_floor *out)
 {
-    /* Layers side by side in no loop: their copies are not told from the ends' (seed 402886). */
-    struct bound_ask ask = {.cell_spec = cell_spec,
-                            .device = device,
-                            .budget_bytes = INT64_MAX,
-                            .known_bytes = known_bytes,
-                            .whole = cell_spec->mesh[HB_AX_PIPELINE] > 1};
+    struct bound_ask ask = *(const struct bound_ask *)cell_ask;
     struct hb_floor_programs programs = {0};
     struct hb_spec written = hb_bound_written(cell_spec);
+    ask.cell_spec = cell_spec;
     bool segments = bound_in_orders(scratch, &ask, &programs, out);
     ask.cell_spec = &written;
     if (!segments)
@@ -692,4 +718,15 @@ bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
     ask.whole = true;
     add_ops_bytes(scratch, &ask, &roomy, &lives, hb_segment_optional_ops(scratch, p), out);
     return true;
+}
+
+bool hb_bound_cell(struct hb_arena *scratch, const struct hb_spec *cell_spec,
+                   const struct hb_device *device, int64_t known_bytes, struct hb_floor *out)
+{
+    /* Layers side by side in no loop: their copies are not told from the ends' (seed 402886). */
+    struct bound_ask ask = {.device = device,
+                            .budget_bytes = INT64_MAX,
+                            .known_bytes = known_bytes,
+                            .whole = cell_spec->mesh[HB_AX_PIPELINE] > 1};
+    return least_of_kinds(scratch, bound_cell_of, &ask, cell_spec, out);
 }

@@ -12,6 +12,7 @@
 #include "sim/engine/lend.h"
 #include "sim/engine/live.h"
 #include "sim/graph/link.h"
+#include "sim/ir/lower.h"
 #include "solver/bound.h"
 #include "solver/menu.h"
 #include "solver/merged.h"
@@ -687,13 +688,12 @@ static struct hb_remat sent_policy(const struct hb_spec *spec)
     return r;
 }
 
-void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
+static void relax_as(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
 {
     /* At the loss least is there as the step is written: zeros come behind it, what is read there
      * just before. What a compiler makes again for want of memory, it makes of this policy. */
-    struct hb_spec written = *ask->cell_spec;
+    struct hb_spec written = hb_bound_written(ask->cell_spec);
     struct hb_relax_ask own = *ask;
-    written.as_order = HB_AS_WRITTEN;
     if (written.share == HB_SHARE_ASKED)
         written.share = HB_SHARE_EXCEEDED;
     own.cell_spec = &written;
@@ -729,4 +729,23 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     out->bound_ns = solve(&x, busy);
     out->rows = x.lp.row_count;
     out->columns = x.lp.columns;
+}
+
+void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, struct hb_relax *out)
+{
+    int kinds[HB_LOWER_KINDS], count = hb_lower_kinds(scratch, ask->cell_spec, kinds);
+    struct hb_spec spec = *ask->cell_spec;
+    struct hb_relax_ask own = *ask;
+    if (count == 0) {
+        relax_as(scratch, ask, out);
+        return;
+    }
+    own.cell_spec = &spec;
+    for (int i = 0; i < count; i++) {
+        struct hb_relax one;
+        spec.as_order = kinds[i];
+        relax_as(scratch, &own, &one);
+        if (i == 0 || one.bound_ns < out->bound_ns)
+            *out = one;
+    }
 }

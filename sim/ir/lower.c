@@ -457,3 +457,21 @@ int hb_lower_order(struct hb_lower_orders *o, const struct hb_model *model)
     o->spec.model = *model;
     return hb_sequence_key(&o->lo);
 }
+
+int hb_lower_kinds(struct hb_arena *scratch, const struct hb_spec *cell, int out[HB_LOWER_KINDS])
+{
+    if (cell->as_order > 0)
+        return 0;
+    struct hb_arena_mark mark = hb_arena_mark(scratch);
+    const struct hb_spec *spec = as_compiled(scratch, cell);
+    struct hb_diag diag;
+    struct hb_program none;
+    struct hb_lower lo;
+    hb_diag_init(&diag, scratch);
+    begin(scratch, &diag, spec, spec, &none, &lo);
+    int count = hb_sequence_kinds(&lo, out);
+    for (int i = 0; i < count; i++)
+        out[i]++;
+    hb_arena_rewind(scratch, mark);
+    return count;
+}

@@ -22,6 +22,10 @@ bool hb_lower_sample(struct hb_arena *arena, struct hb_diag *diag, const struct 
 struct hb_lower_orders *hb_lower_orders_open(struct hb_arena *arena, struct hb_diag *diag,
                                              const struct hb_spec *cell);
 int hb_lower_order(struct hb_lower_orders *o, const struct hb_model *model);
+/* Where the order, which a policy decides, moves ops of the layers themselves: one of each kind as
+ * spec.as_order has it; how many, 0: whatever the order, they stand as they do. */
+enum { HB_LOWER_KINDS = 2 };
+int hb_lower_kinds(struct hb_arena *scratch, const struct hb_spec *cell, int out[HB_LOWER_KINDS]);
 
 /* No step that has less in all, arguments too, needs more than XLA:GPU leaves it of this device's
  * memory, and no other compiler's: INT64_MAX. */

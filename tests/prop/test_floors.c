@@ -12,6 +12,7 @@
 #include "hw/device.h"
 #include "sim/engine/run.h"
 #include "sim/graph/link.h"
+#include "sim/ir/lower.h"
 #include "solver/bound.h"
 #include "solver/menu.h"
 
@@ -321,6 +322,68 @@ static void test_layers_in_a_trip(void **state)
     }
 }
 
+/* Late gathers of v6e, and of v5p beside a data axis: a policy decides whether layers go
+ * depth-first, so that no floor may be above what it is in either order. */
+static void check_orders(struct hb_arena *arena, const struct hb_spec *spec)
+{
+    const struct hb_bound_limits all = {INT64_MAX, 0};
+    int kinds[HB_LOWER_KINDS], count = hb_lower_kinds(arena, spec, kinds);
+    struct hb_device dev;
+    struct hb_diag diag;
+    struct hb_floor cell, node, path, other;
+    hb_diag_init(&diag, arena);
+    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
+                               (struct hb_loc){0}, &dev));
+    struct hb_layers_ask ask = {.cell_spec = spec,
+                                .menus = hb_menu_ladder(arena, spec),
+                                .device = &dev,
+                                .budget_bytes = INT64_MAX,
+                                .host_bytes = INT64_MAX,
+                                .most_ns = INT64_MAX};
+    assert_true(hb_bound_cell(arena, spec, &dev, 0, &cell));
+    assert_true(hb_bound_node(arena, spec, &dev, all, &node));
+    assert_true(hb_bound_path(arena, spec, &dev, &path));
+    int64_t layers_ns = hb_bound_layers(arena, &ask);
+    assert_int_equal(count, HB_LOWER_KINDS);
+    for (int i = 0; i < count; i++) {
+        struct hb_spec one = *spec;
+        one.as_order = kinds[i];
+        ask.cell_spec = &one;
+        assert_true(hb_bound_cell(arena, &one, &dev, 0, &other));
+        assert_true(cell.bound_ns <= other.bound_ns && cell.live_bytes <= other.live_bytes);
+        assert_true(hb_bound_node(arena, &one, &dev, all, &other));
+        assert_true(node.bound_ns <= other.bound_ns && node.live_bytes <= other.live_bytes);
+        assert_true(hb_bound_path(arena, &one, &dev, &other));
+        assert_true(path.layers_ns <= other.layers_ns);
+        assert_true(layers_ns > 0 && layers_ns <= hb_bound_layers(arena, &ask));
+    }
+}
+
+static void test_layers_in_either_order(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "model: {preset: llama3-70b}\nbatch: {global: 1024, seq: 8192, accumulate: 2}\n"
+        "mesh: {data: 2, fsdp: 256}\nhardware: {device: tpu-v6e, count: 512}\n"
+        "compiler: xla-tpu\nstack: {form: scan}\n",
+        "model: {preset: llama3-8b}\nbatch: {global: 128, seq: 8192}\nmesh: {fsdp: 64}\n"
+        "hardware: {device: tpu-v6e, count: 64}\ncompiler: xla-tpu\nstack: {form: scan}\n",
+        "model: {preset: llama3-8b}\nbatch: {global: 256, seq: 8192}\nmesh: {data: 2, fsdp: 64}\n"
+        "hardware: {device: tpu-v5p, count: 128}\ncompiler: xla-tpu\nstack: {form: scan}\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct hb_arena *arena = hb_arena_new();
+        struct hb_spec spec;
+        struct hb_diag diag;
+        struct hb_node *root;
+        hb_diag_init(&diag, arena);
+        assert_true(hb_yaml_parse(arena, &diag, "text", texts[i], strlen(texts[i]), &root));
+        assert_true(hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+        spec.share = HB_SHARE_KEPT;
+        check_orders(arena, &spec);
+        hb_arena_free(arena);
+    }
+}
+
 /* Policies that keep what products are made of, but not the activation that their readers make: the
  * floor's own program has an op for it. */
 static void test_activations_inside(void **state)
@@ -550,10 +613,13 @@ static void test_shares_of_dense_layers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_floors_of_a_mesh), cmocka_unit_test(test_activations_inside),
-        cmocka_unit_test(test_layers_in_a_trip), cmocka_unit_test(test_shares_of_dense_layers),
-        cmocka_unit_test(test_zeros_stand_late), cmocka_unit_test(test_pipelines_hold),
-        cmocka_unit_test(test_floors_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_floors_of_a_mesh),
+                                       cmocka_unit_test(test_activations_inside),
+                                       cmocka_unit_test(test_layers_in_a_trip),
+                                       cmocka_unit_test(test_layers_in_either_order),
+                                       cmocka_unit_test(test_shares_of_dense_layers),
+                                       cmocka_unit_test(test_zeros_stand_late),
+                                       cmocka_unit_test(test_pipelines_hold),
+                                       cmocka_unit_test(test_floors_hold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
