@@ -466,6 +466,20 @@ static void keep_less(struct hb_floor *least, const struct hb_floor *other)
     least->idle_ns = hb_larger(least->idle_ns, other->idle_ns);
 }
 
+/* *out becomes the less of itself and of this one, the first of all just that. */
+static bool take_less(struct hb_arena *scratch, bound_one *one, const void *ask,
+                      const struct hb_spec *spec, bool first, struct hb_floor *out)
+{
+    struct hb_floor own;
+    if (!one(scratch, ask, spec, &own))
+        return false;
+    if (first)
+        *out = own;
+    else
+        keep_less(out, &own);
+    return true;
+}
+
 /* A policy decides in which order the layers' own ops go, so what all need at least is the least
  * of the three. */
 static bool least_of_three(struct hb_arena *scratch, bound_one *one, const void *ask,
@@ -474,15 +488,9 @@ static bool least_of_three(struct hb_arena *scratch, bound_one *one, const void 
     struct hb_spec spec = *cell_spec;
     if (!hb_link_is_inside(&spec))
         return one(scratch, ask, &spec, out);
-    spec.as_layers = 1;
-    if (!one(scratch, ask, &spec, out))
-        return false;
-    while (++spec.as_layers <= HB_ORDER_KINDS) {
-        struct hb_floor own;
-        if (!one(scratch, ask, &spec, &own))
+    for (spec.as_layers = 1; spec.as_layers <= HB_ORDER_KINDS; spec.as_layers++)
+        if (!take_less(scratch, one, ask, &spec, spec.as_layers == 1, out))
             return false;
-        keep_less(out, &own);
-    }
     return true;
 }
 
@@ -492,17 +500,10 @@ static bool least_of_kinds(struct hb_arena *scratch, bound_one *one, const void 
 {
     int kinds[HB_LOWER_KINDS], count = hb_lower_kinds(scratch, cell_spec, kinds);
     struct hb_spec spec = *cell_spec;
-    if (count == 0)
-        return one(scratch, ask, cell_spec, out);
     for (int i = 0; i < count; i++) {
-        struct hb_floor own;
         spec.as_order = kinds[i];
-        if (!one(scratch, ask, &spec, &own))
+        if (!take_less(scratch, one, ask, &spec, i == 0, out))
             return false;
-        if (i == 0)
-            *out = own;
-        else
-            keep_less(out, &own);
     }
     return true;
 }
@@ -673,14 +674,9 @@ static bool bound_in_orders(struct hb_arena *scratch, const struct bound_ask *as
     if (count == 0)
         return least_of_three(scratch, bound_segment_of, &own, &spec, out);
     for (int i = 0; i < count; i++) {
-        struct hb_floor one;
         spec.as_order = orders[i];
-        if (!bound_as(scratch, &own, &one))
+        if (!take_less(scratch, bound_segment_of, &own, &spec, i == 0, out))
             return false;
-        if (i == 0)
-            *out = one;
-        else
-            keep_less(out, &one);
     }
     return true;
 }

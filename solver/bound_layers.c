@@ -142,8 +142,6 @@ int64_t hb_bound_layers(struct hb_arena *scratch, const struct hb_layers_ask *as
     int64_t least = INT64_MAX;
     if (hb_link_is_inside(ask->cell_spec)) /* not as written */
         return 0;
-    if (count == 0)
-        return bound_as(scratch, ask);
     own.cell_spec = &spec;
     for (int i = 0; i < count; i++) {
         spec.as_order = kinds[i];
@@ -158,7 +156,7 @@ int64_t hb_bound_turns(struct hb_arena *scratch, const struct hb_segment *segmen
 {
     /* The other cells may be in another order, in which something is there for less long. */
     int kinds[HB_LOWER_KINDS];
-    if (hb_bound_reordered(ask->cell_spec) || hb_lower_kinds(scratch, ask->cell_spec, kinds) > 0)
+    if (hb_bound_reordered(ask->cell_spec) || hb_lower_kinds(scratch, ask->cell_spec, kinds) > 1)
         return 0;
     return least_time(scratch, segment, ask, HB_TIME_TURNS);
 }

@@ -736,10 +736,6 @@ void hb_relax_find(struct hb_arena *scratch, const struct hb_relax_ask *ask, str
     int kinds[HB_LOWER_KINDS], count = hb_lower_kinds(scratch, ask->cell_spec, kinds);
     struct hb_spec spec = *ask->cell_spec;
     struct hb_relax_ask own = *ask;
-    if (count == 0) {
-        relax_as(scratch, ask, out);
-        return;
-    }
     own.cell_spec = &spec;
     for (int i = 0; i < count; i++) {
         struct hb_relax one;

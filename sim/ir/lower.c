@@ -460,8 +460,9 @@ int hb_lower_order(struct hb_lower_orders *o, const struct hb_model *model)
 
 int hb_lower_kinds(struct hb_arena *scratch, const struct hb_spec *cell, int out[HB_LOWER_KINDS])
 {
-    if (cell->as_order > 0)
-        return 0;
+    out[0] = cell->as_order;
+    if (cell->as_order > 0 || cell->compiler != HB_XLA_TPU)
+        return 1;
     struct hb_arena_mark mark = hb_arena_mark(scratch);
     const struct hb_spec *spec = as_compiled(scratch, cell);
     struct hb_diag diag;
@@ -473,5 +474,5 @@ int hb_lower_kinds(struct hb_arena *scratch, const struct hb_spec *cell, int out
     for (int i = 0; i < count; i++)
         out[i]++;
     hb_arena_rewind(scratch, mark);
-    return count;
+    return count > 0 ? count : 1;
 }

@@ -23,7 +23,7 @@ struct hb_lower_orders *hb_lower_orders_open(struct hb_arena *arena, struct hb_d
                                              const struct hb_spec *cell);
 int hb_lower_order(struct hb_lower_orders *o, const struct hb_model *model);
 /* Where the order, which a policy decides, moves ops of the layers themselves: one of each kind as
- * spec.as_order has it; how many, 0: whatever the order, they stand as they do. */
+ * spec.as_order has it; how many. Else 1, the cell's own: they stand in all as in any. */
 enum { HB_LOWER_KINDS = 2 };
 int hb_lower_kinds(struct hb_arena *scratch, const struct hb_spec *cell, int out[HB_LOWER_KINDS]);
 

@@ -477,13 +477,13 @@ int hb_sequence_key(const struct hb_lower *lo)
  * is the least where the head's sum waits for them (70B, data 2 and fsdp 256 of v6e: 15.229 s,
  * depth-first 14.485, of all that keep the same). Where the logits wait more is alive beside them.
  */
-int hb_sequence_kinds(const struct hb_lower *lo, int out[HB_SEQUENCE_KINDS])
+int hb_sequence_kinds(const struct hb_lower *lo, int out[HB_LOWER_KINDS])
 {
     if (!hb_gathers_late(lo) || !may_ask_gathers(lo))
         return 0;
     out[0] = 0;
     out[1] = KEY_GATHERS * (HB_GATHERS_DEPTH | HB_GATHERS_SUM_WAITS);
-    return HB_SEQUENCE_KINDS;
+    return HB_LOWER_KINDS;
 }
 
 enum hb_sequence hb_sequence_find(const struct hb_lower *lo)

@@ -4,6 +4,7 @@
 #ifndef HB_SIM_IR_SEQUENCE_H
 #define HB_SIM_IR_SEQUENCE_H
 
+#include "sim/ir/lower.h"
 #include "sim/ir/lowering.h"
 
 enum hb_sequence {
@@ -19,8 +20,7 @@ int hb_sequence_key(const struct hb_lower *lo);
 /* Where it moves ops of the layers themselves, whose path is another then: a choice of each kind,
  * that with the least path and the least bytes of all beside them; how many, 0: they stand in all
  * as in any. */
-enum { HB_SEQUENCE_KINDS = 2 };
-int hb_sequence_kinds(const struct hb_lower *lo, int out[HB_SEQUENCE_KINDS]);
+int hb_sequence_kinds(const struct hb_lower *lo, int out[HB_LOWER_KINDS]);
 
 enum { HB_SEQUENCE_LEAST_WAYS = 8 }; /* of a ring; fewer go round one way (gate/f5, f7) */
 

@@ -7,6 +7,7 @@
 
 #include "tests/prop/seed.h"
 #include "tests/prop/zoo_specs.h"
+#include "tests/unit/unit_spec.h"
 
 #include "base/size.h"
 #include "hw/device.h"
@@ -250,8 +251,7 @@ static void check_policies(struct hb_arena *arena, struct hb_rng *rng, const str
     struct floors floors = {.device = &dev};
     struct hb_remat policies[POLICIES];
     hb_diag_init(&diag, arena);
-    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
-                               (struct hb_loc){0}, &dev));
+    dev = spec_device(arena, &diag, spec);
     assert_true(hb_bound_node(arena, spec, &dev, (struct hb_bound_limits){INT64_MAX, 0},
                               &floors.at[OF_NODE]));
     assert_true(hb_bound_cell(arena, spec, &dev, 0, &floors.at[OF_CELL]));
@@ -310,12 +310,9 @@ static void test_layers_in_a_trip(void **state)
         struct hb_arena *arena = hb_arena_new();
         struct hb_rng rng = hb_rng_seed(1);
         struct tally tally = {.text = texts[i]};
-        struct hb_spec spec;
         struct hb_diag diag;
-        struct hb_node *root;
         hb_diag_init(&diag, arena);
-        assert_true(hb_yaml_parse(arena, &diag, "text", texts[i], strlen(texts[i]), &root));
-        assert_true(hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+        struct hb_spec spec = text_spec(arena, &diag, texts[i]);
         check_policies(arena, &rng, &spec, &tally);
         assert_true(tally.compared > 40);
         hb_arena_free(arena);
@@ -332,8 +329,7 @@ static void check_orders(struct hb_arena *arena, const struct hb_spec *spec)
     struct hb_diag diag;
     struct hb_floor cell, node, path, other;
     hb_diag_init(&diag, arena);
-    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
-                               (struct hb_loc){0}, &dev));
+    dev = spec_device(arena, &diag, spec);
     struct hb_layers_ask ask = {.cell_spec = spec,
                                 .menus = hb_menu_ladder(arena, spec),
                                 .device = &dev,
@@ -372,12 +368,9 @@ static void test_layers_in_either_order(void **state)
         "hardware: {device: tpu-v5p, count: 128}\ncompiler: xla-tpu\nstack: {form: scan}\n"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct hb_arena *arena = hb_arena_new();
-        struct hb_spec spec;
         struct hb_diag diag;
-        struct hb_node *root;
         hb_diag_init(&diag, arena);
-        assert_true(hb_yaml_parse(arena, &diag, "text", texts[i], strlen(texts[i]), &root));
-        assert_true(hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+        struct hb_spec spec = text_spec(arena, &diag, texts[i]);
         spec.share = HB_SHARE_KEPT;
         check_orders(arena, &spec);
         hb_arena_free(arena);
@@ -399,12 +392,9 @@ static void test_activations_inside(void **state)
     struct hb_arena *arena = hb_arena_new();
     struct hb_rng rng = hb_rng_seed(1);
     struct tally tally = {.text = text};
-    struct hb_spec spec;
     struct hb_diag diag;
-    struct hb_node *root;
     hb_diag_init(&diag, arena);
-    assert_true(hb_yaml_parse(arena, &diag, "text", text, strlen(text), &root));
-    assert_true(hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
+    struct hb_spec spec = text_spec(arena, &diag, text);
     check_policies(arena, &rng, &spec, &tally);
     assert_true(tally.compared > 40 && tally.closest > 0.9);
     hb_arena_free(arena);
@@ -430,15 +420,12 @@ static void test_zeros_stand_late(void **state)
     struct hb_spec spec;
     struct hb_device dev;
     struct hb_diag diag;
-    struct hb_node *root;
     struct hb_program p;
     struct hb_memory m;
     struct hb_floor floor;
     hb_diag_init(&diag, arena);
-    assert_true(hb_yaml_parse(arena, &diag, "text", text, strlen(text), &root));
-    assert_true(hb_schema_from_node(arena, &diag, root, HB_SOURCE_DIR, &spec));
-    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec.hardware.device,
-                               (struct hb_loc){0}, &dev));
+    spec = text_spec(arena, &diag, text);
+    dev = spec_device(arena, &diag, &spec);
     spec.hardware.memory_bytes = 208870500;
     assert_true(hb_bound_cell(arena, &spec, &dev, 0, &floor));
     assert_true(hb_link_lower(arena, &diag, &spec, &p));
@@ -510,8 +497,7 @@ static bool compare_alike(struct hb_arena *arena, struct hb_rng *rng, const stru
     other.pipeline.microbatches = other.mesh[HB_AX_PIPELINE] << hb_rng_range(rng, 0, 4);
     if (!hb_schema_check(arena, &diag, NULL, &other) || !hb_spec_supported(&diag, NULL, &other))
         return false;
-    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
-                               (struct hb_loc){0}, &dev));
+    dev = spec_device(arena, &diag, spec);
     assert_true(hb_bound_backward(arena, spec, &dev, INT64_MAX, &first));
     assert_true(hb_bound_backward(arena, &other, &dev, INT64_MAX, &own));
     int64_t ns = hb_bound_alike(&first, spec, &other);
@@ -561,8 +547,7 @@ static int compare_shares(struct hb_arena *arena, const struct hb_spec *spec, do
     struct hb_spec written = *spec, beyond = *spec;
     int fits = 0;
     hb_diag_init(&diag, arena);
-    assert_true(hb_device_load(arena, &diag, HB_SOURCE_DIR, spec->hardware.device,
-                               (struct hb_loc){0}, &dev));
+    dev = spec_device(arena, &diag, spec);
     written.share = HB_SHARE_KEPT;
     beyond.share = HB_SHARE_EXCEEDED;
     struct hb_layers_ask ask = {.menus = hb_menu_ladder(arena, spec),

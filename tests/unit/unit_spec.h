@@ -8,25 +8,37 @@
 #include "hw/device.h"
 #include "models/schema.h"
 
-static inline struct hb_spec unit_spec(struct unit *unit, const char *text)
+static inline struct hb_spec text_spec(struct hb_arena *arena, struct hb_diag *diag,
+                                       const char *text)
 {
     struct hb_spec spec;
     struct hb_node *root;
-    bool ok = hb_yaml_parse(unit->env.arena, &unit->diag, "test", text, strlen(text), &root) &&
-              hb_schema_from_node(unit->env.arena, &unit->diag, root, HB_SOURCE_DIR, &spec);
+    bool ok = hb_yaml_parse(arena, diag, "test", text, strlen(text), &root) &&
+              hb_schema_from_node(arena, diag, root, HB_SOURCE_DIR, &spec);
     if (!ok)
-        print_error("%s\n%s\n", text, unit->diag.entries[0].text);
+        print_error("%s\n%s\n", text, diag->entries[0].text);
     assert_true(ok);
     return spec;
 }
 
+static inline struct hb_spec unit_spec(struct unit *unit, const char *text)
+{
+    return text_spec(unit->env.arena, &unit->diag, text);
+}
+
 /* The device that it names. */
-static inline struct hb_device unit_device(struct unit *unit, const struct hb_spec *spec)
+static inline struct hb_device spec_device(struct hb_arena *arena, struct hb_diag *diag,
+                                           const struct hb_spec *spec)
 {
     struct hb_device device;
-    assert_true(hb_device_load(unit->env.arena, &unit->diag, HB_SOURCE_DIR, spec->hardware.device,
+    assert_true(hb_device_load(arena, diag, HB_SOURCE_DIR, spec->hardware.device,
                                (struct hb_loc){0}, &device));
     return device;
+}
+
+static inline struct hb_device unit_device(struct unit *unit, const struct hb_spec *spec)
+{
+    return spec_device(unit->env.arena, &unit->diag, spec);
 }
 
 /* What a refusal begins with is a key of the format, so that it has a place. */
